@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.ledger import Ledger
@@ -31,9 +31,30 @@ IDENTIFIER_BYTES = 16
 SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 FIRST_SNAPSHOT = "1"
 HEAD_FILE = "ledger-head.json"
-MANIFEST = ("identity", "key", "promise", "ledger", "snapshots")
-SNAPSHOT = ("name", "engine", "target", "layout", "made", "disjoint", "report", "sha256", "stamp")
-"""The fields of a manifest, and of each of its snapshots, as they are stored."""
+
+
+class StoredSnapshot(TypedDict):
+    """The fields of a snapshot as the manifest stores them."""
+
+    name: str
+    engine: str
+    target: str
+    layout: str
+    made: str
+    disjoint: bool
+    report: dict[str, object]
+    sha256: NotRequired[str | None]
+    stamp: NotRequired[str | None]
+
+
+class StoredManifest(TypedDict):
+    """The fields of a manifest as they are stored."""
+
+    identity: str
+    key: str
+    promise: str
+    ledger: NotRequired[str | None]
+    snapshots: list[StoredSnapshot]
 
 
 def generate_secret(count: int = 32) -> str:
@@ -69,9 +90,9 @@ class Snapshot:
         return {**location, **content, "sha256": self.sha256, "stamp": self.stamp}
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Snapshot:
+    def from_json(document: StoredSnapshot) -> Snapshot:
         """Read it back; KeyError or ValueError where it is none."""
-        _require_known(document, SNAPSHOT)
+        _require_known(document, StoredSnapshot)
         return Snapshot(
             name=document["name"],
             engine=document["engine"],
@@ -106,9 +127,9 @@ class DatasetManifest:
         return document | {"ledger": self.ledger, "snapshots": [snapshot.to_json() for snapshot in self.snapshots]}
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> DatasetManifest:
+    def from_json(document: StoredManifest) -> DatasetManifest:
         """Read it back; KeyError, TypeError or ValueError where it is none."""
-        _require_known(document, MANIFEST)
+        _require_known(document, StoredManifest)
         return DatasetManifest(
             identity=document["identity"],
             key=document["key"],
@@ -130,9 +151,9 @@ class DatasetManifest:
         return replace(self, snapshots=(*self.snapshots, snapshot))
 
 
-def _require_known(document: Mapping[str, Any], names: tuple[str, ...]) -> None:
+def _require_known(document: Mapping[str, object], stored: type) -> None:
     """Refuse fields that a later version may have written, and this one would lose."""
-    if not set(document) <= set(names):
+    if not set(document) <= set(stored.__annotations__):
         raise ValueError
 
 

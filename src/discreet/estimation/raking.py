@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,7 +202,7 @@ def _scale_sums(sums: NDArray[np.float64], part: Mask, rows: int) -> None:
         sums[part] *= rows / sums[part].sum()
 
 
-def _apportion(counts: NDArray[Any], where: Mask, total: int) -> CellCounts:
+def _apportion(counts: CellCounts | Array, where: Mask, total: int) -> CellCounts:
     """Whole counts in these cells alone that add up to the total, in proportion to the given; evenly if all are 0."""
     shares = np.where(where, counts, 0).astype(np.float64)
     shares = shares if shares.any() else where.astype(np.float64)

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
+from discreet.estimation.least_squares import Sparse
 from discreet.formatting import format_cost
 from discreet.numeric import as_positive, format_exact
 from discreet.privacy.guarantee import Guarantee
@@ -34,12 +34,12 @@ ROUND_UP_CONTEXT = Context(prec=6, rounding=ROUND_CEILING)
 
 
 def rho(
-    A: Any,  # noqa: N803 (the documents' letters)
-    D: Any,  # noqa: N803
-    noise_scale: Any,
-    constants_change: Any,
-    answers_change: Any,
-    components: Any = None,
+    A: object,  # noqa: N803 (the documents' letters)
+    D: object,  # noqa: N803
+    noise_scale: object,
+    constants_change: object,
+    answers_change: object,
+    components: object = None,
 ) -> float:
     """Compute what answers that were refined by exact facts reveal about a person.
 
@@ -54,18 +54,24 @@ def rho(
     return released.compute_apart() if len(released.rows) == 1 else released.compute_together()
 
 
-def compute_rho_apart(A: Any, D: Any, noise_scale: Any, constants_change: Any, answers_change: Any) -> float:  # noqa: N803
+def compute_rho_apart(
+    A: object,  # noqa: N803
+    D: object,  # noqa: N803
+    noise_scale: object,
+    constants_change: object,
+    answers_change: object,
+) -> float:
     """Compute the largest loss of one component of A x + D c released alone."""
     return _build_components(A, D, noise_scale, constants_change, answers_change, None).compute_apart()
 
 
 def scale_for_rho(
-    epsilon: Any,
-    A: Any,  # noqa: N803
-    D: Any,  # noqa: N803
-    constants_change: Any,
-    answers_change: Any,
-    components: Any = None,
+    epsilon: object,
+    A: object,  # noqa: N803
+    D: object,  # noqa: N803
+    constants_change: object,
+    answers_change: object,
+    components: object = None,
 ) -> float:
     """Compute the noise scale of all answers that brings rho to epsilon; 0 where nothing that is released changes."""
     wanted = as_positive(epsilon, "epsilon")
@@ -175,15 +181,21 @@ def _find_shortest(basis: Reals, target: Reals) -> Reals:
 
 
 def _build_components(
-    matrix: Any, of_constants: Any, noise_scale: Any, constants_change: Any, answers_change: Any, components: Any
+    refinement: object,
+    of_constants: object,
+    noise_scale: object,
+    constants_change: object,
+    answers_change: object,
+    components: object,
 ) -> _ReleasedComponents:
-    count, width = _get_shape(matrix, "A")
+    matrix, constants_matrix = _read_matrix(refinement, "A"), _read_matrix(of_constants, "D")
+    count, width = matrix.shape
     chosen = _parse_components(components, count)
     if len(chosen) * width > MAX_ENTRIES:
         raise InvalidInput(f"rho is of at most {MAX_ENTRIES:,} entries of A at once; give fewer components")
-    if _get_shape(of_constants, "D")[0] != count:
-        raise InvalidInput(f"D must have a row for each of the {count} rows of A, got {np.shape(of_constants)[0]}")
-    rows, constants = _select_rows(matrix, chosen, "A"), _select_rows(of_constants, chosen, "D")
+    if constants_matrix.shape[0] != count:
+        raise InvalidInput(f"D must have a row for each of the {count} rows of A, got {constants_matrix.shape[0]}")
+    rows, constants = _select_rows(matrix, chosen, "A"), _select_rows(constants_matrix, chosen, "D")
     scales = _parse_scales(noise_scale, width)
     changes = _parse_changes(constants_change, constants.shape[1], "constants_change")
     answers = _parse_changes(answers_change, width, "answers_change")
@@ -204,19 +216,23 @@ def _build_components(
     )
 
 
-def _get_shape(matrix: Any, name: str) -> tuple[int, int]:
-    shape = np.shape(matrix if hasattr(matrix, "tocsr") else np.array(matrix, dtype=np.object_))
-    if len(shape) != 2 or (name == "A" and 0 in shape):
+def _read_matrix(entries: object, name: str) -> Sparse:
+    """A matrix by rows, dense or sparse, its entries not looked at yet."""
+    if hasattr(entries, "tocsr"):
+        matrix = entries.tocsr()
+    else:
+        matrix = entries if isinstance(entries, np.ndarray) else np.array(entries, dtype=np.object_)
+    if len(matrix.shape) != 2 or (name == "A" and 0 in matrix.shape):
         raise InvalidInput(f"{name} must be a matrix, dense or sparse, with a row for each refined number")
-    return shape[0], shape[1]
+    return matrix
 
 
-def _select_rows(matrix: Any, places: NDArray[np.intp], name: str) -> Reals:
-    rows = matrix.tocsr()[places].toarray() if hasattr(matrix, "tocsr") else np.asarray(matrix)[places]
-    return _parse_finite(rows, name)
+def _select_rows(matrix: Sparse, places: NDArray[np.intp], name: str) -> Reals:
+    rows = matrix[places]
+    return _parse_finite(rows.toarray() if hasattr(rows, "toarray") else rows, name)
 
 
-def _parse_finite(numbers: Any, name: str) -> Reals:
+def _parse_finite(numbers: object, name: str) -> Reals:
     try:
         array = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError):
@@ -226,7 +242,7 @@ def _parse_finite(numbers: Any, name: str) -> Reals:
     return array
 
 
-def _parse_components(components: Any, count: int) -> NDArray[np.intp]:
+def _parse_components(components: object, count: int) -> NDArray[np.intp]:
     if components is None:
         return np.arange(count)
     listed = list(components) if isinstance(components, Sequence | np.ndarray) else [components]
@@ -236,14 +252,14 @@ def _parse_components(components: Any, count: int) -> NDArray[np.intp]:
     return np.array(listed, dtype=np.intp)
 
 
-def _parse_scales(noise_scale: Any, width: int) -> Reals:
+def _parse_scales(noise_scale: object, width: int) -> Reals:
     scales = _parse_finite(noise_scale, "noise_scale")
     if scales.shape not in {(), (width,)} or not (scales > 0).all():
         raise InvalidInput(f"noise_scale must be a number above 0, or one for each of the {width} answers")
     return np.broadcast_to(scales, (width,))
 
 
-def _parse_changes(change: Any, width: int, name: str) -> Reals:
+def _parse_changes(change: object, width: int, name: str) -> Reals:
     """One row for each pair of neighbours."""
     rows = _parse_finite(change, name)
     if rows.ndim not in {1, 2} or rows.shape[-1] != width or not len(np.atleast_2d(rows)):

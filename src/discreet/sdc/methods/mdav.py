@@ -17,7 +17,7 @@ nearest average record; a group may then have more than 2k - 1. Ties go to the l
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ RADIX_BITS = 11
 
 
 @compile_entry_point
-def radix_sort_rows(keys: Any) -> NDArray[np.int32]:
+def radix_sort_rows(keys: NDArray[np.uint64]) -> Rows:
     """The rows by rising key, equal keys by index. The keys are overwritten."""
     rows, digits = len(keys), -(-64 // RADIX_BITS)
     mask = np.uint64(2**RADIX_BITS - 1)
@@ -95,7 +95,7 @@ def _label_runs(attribute: Attribute, runs: RankRuns) -> Integers:
     return labels
 
 
-def rank_rows(attribute: Attribute) -> NDArray[Any]:
+def rank_rows(attribute: Attribute) -> NDArray[np.integer]:
     """The rows from the least value to the greatest, missing ones last, ties by index; categories go by place."""
     values = attribute.values
     if attribute.kind != "numeric":

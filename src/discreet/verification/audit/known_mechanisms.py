@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from operator import methodcaller
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,7 @@ FINE_STEP = Fraction(1, 1000)
 HEXAGON = ((2, 1), (1, 2), (-1, 1), (-2, -1), (-1, -2), (1, -1))
 MAX_VALUE = 20
 CANDIDATES = 10
+Data = TypeVar("Data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +44,14 @@ class KnownMechanism:
     """A mechanism with the inputs of two neighbors, the delta that it promises, and how many draws are cheap."""
 
     mechanism: Mechanism
-    pair: tuple[Any, Any]
+    pair: tuple[object, object]
     draws: int = SINGLE_DRAWS
     delta: Fraction = Fraction(0)
     prepare: Callable[[Any], object] | None = None
     """Computes once, for each input, what the draws are made from."""
 
     @property
-    def inputs(self) -> tuple[Any, Any]:
+    def inputs(self) -> tuple[object, object]:
         """The pair of inputs that the mechanism is called with."""
         return self.pair if self.prepare is None else (self.prepare(self.pair[0]), self.prepare(self.pair[1]))
 
@@ -66,12 +69,12 @@ def get_known_mechanism(name: str, epsilon: Fraction, delta: Fraction | None) ->
     return MECHANISM_BUILDERS[name](epsilon)
 
 
-def repeat_answer(answer: Callable[[Any], object]) -> Mechanism:
+def repeat_answer(answer: Callable[[Data], object]) -> Mechanism:
     """Return the mechanism that answers n times, one by one."""
     return lambda data, n: [answer(data) for _ in range(n)]
 
 
-_SAMPLE = repeat_answer(lambda distribution: distribution.sample())
+_SAMPLE = repeat_answer(methodcaller("sample"))
 """Samples from what the inputs were prepared to: a distribution."""
 
 
@@ -95,7 +98,7 @@ def _build_exponential(epsilon: Fraction) -> KnownMechanism:
 
 def _build_permute_and_flip(epsilon: Fraction) -> KnownMechanism:
     choice = PermuteAndFlip.of(epsilon, 1)
-    answer = repeat_answer(lambda levels: choice.sample_position(levels, SYSTEM))
+    answer = repeat_answer(partial(choice.sample_position, entropy=SYSTEM))
     return KnownMechanism(answer, _get_score_pair(), prepare=choice.compute_levels)
 
 
