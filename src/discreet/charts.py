@@ -40,7 +40,7 @@ NO_SPEC = "this is no picture of an answer; draw what picture_spec gives"
 MISSING_PACKAGES = "pictures need packages that are not installed here; run pip install '.[pictures]'"
 
 Layer = dict[str, object]
-Spec = dict[str, object]
+
 NumberRange = tuple[float, float]
 
 
@@ -182,7 +182,7 @@ def write_atomically(target: Path, content: bytes, what: str) -> None:
         raise _build_write_error(target, what) from None
 
 
-def _render_svg(spec: Spec) -> bytes:
+def _render_svg(spec: Layer) -> bytes:
     import vl_convert
 
     svg: str = vl_convert.vegalite_to_svg(_add_caption(spec), allowed_base_urls=[])
@@ -190,7 +190,7 @@ def _render_svg(spec: Spec) -> bytes:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).encode()
 
 
-def _render_png(spec: Spec) -> bytes:
+def _render_png(spec: Layer) -> bytes:
     import vl_convert
 
     return bytes(vl_convert.vegalite_to_png(_add_caption(spec), scale=2, allowed_base_urls=[]))
@@ -204,7 +204,7 @@ def load_vega_script() -> str:
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
-def _render_html(spec: Spec) -> bytes:
+def _render_html(spec: Layer) -> bytes:
     # vl_convert's own page would let a title that holds </script> end the script.
     spec_json = json.dumps(spec).replace("<", "\\u003c")
     title = escape(clean_text(_get_spec_text(spec, "title", "text"), 90))
@@ -213,7 +213,7 @@ def _render_html(spec: Spec) -> bytes:
     return HTML_PAGE.format(title=title, sentence=sentence, ink=INK, library=library, spec=spec_json).encode()
 
 
-def _get_spec_text(spec: Spec, *path: str) -> str:
+def _get_spec_text(spec: Layer, *path: str) -> str:
     """A text of a spec, which may come from elsewhere."""
     value: object = spec
     for name in path:
@@ -221,7 +221,7 @@ def _get_spec_text(spec: Spec, *path: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-RENDERERS: Mapping[str, Callable[[Spec], bytes]] = {".svg": _render_svg, ".png": _render_png, ".html": _render_html}
+RENDERERS: Mapping[str, Callable[[Layer], bytes]] = {".svg": _render_svg, ".png": _render_png, ".html": _render_html}
 HTML_PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -244,10 +244,10 @@ script-src 'unsafe-inline' 'unsafe-eval'">
 """
 
 
-def build_picture_spec(chart: DistributionChart | HistogramChart) -> Spec:
+def build_picture_spec(chart: DistributionChart | HistogramChart) -> Layer:
     """The picture in Vega-Lite; the sentence that goes with it is its description."""
     title = {"text": clean_text(chart.title, 90), "anchor": "start", "frame": "group", "fontSize": 15, "limit": WIDTH}
-    spec: Spec = {"title": title, "description": clean_text(chart.sentence, 600), "config": CONFIG, "padding": 14}
+    spec: Layer = {"title": title, "description": clean_text(chart.sentence, 600), "config": CONFIG, "padding": 14}
     labels = "level" if len(chart.names) <= MAX_LEVEL_LABELS else "slanted"
     spec |= {"width": WIDTH, "height": HEIGHT, "usermeta": {"labels": labels}}
     if isinstance(chart, HistogramChart):
@@ -255,7 +255,7 @@ def build_picture_spec(chart: DistributionChart | HistogramChart) -> Spec:
     return spec | {"layer": _build_bar_layers(chart) if chart.names else _build_curve_layers(chart)}
 
 
-def _add_caption(spec: Spec) -> Spec:
+def _add_caption(spec: Layer) -> Layer:
     """With the sentence under the axis, for a file that is the picture alone."""
     lines = textwrap.wrap(clean_text(_get_spec_text(spec, "description"), 600), 100)
     offset = 130 if _get_spec_text(spec, "usermeta", "labels") == "slanted" else 52

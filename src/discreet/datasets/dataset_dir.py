@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkstemp
-from typing import NotRequired, TypedDict
+from typing import Any
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.ledger import Ledger
@@ -31,30 +31,9 @@ IDENTIFIER_BYTES = 16
 SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 FIRST_SNAPSHOT = "1"
 HEAD_FILE = "ledger-head.json"
-
-
-class StoredSnapshot(TypedDict):
-    """The fields of a snapshot as the manifest stores them."""
-
-    name: str
-    engine: str
-    target: str
-    layout: str
-    made: str
-    disjoint: bool
-    report: dict[str, object]
-    sha256: NotRequired[str | None]
-    stamp: NotRequired[str | None]
-
-
-class StoredManifest(TypedDict):
-    """The fields of a manifest as they are stored."""
-
-    identity: str
-    key: str
-    promise: str
-    ledger: NotRequired[str | None]
-    snapshots: list[StoredSnapshot]
+MANIFEST = ("identity", "key", "promise", "ledger", "snapshots")
+SNAPSHOT = ("name", "engine", "target", "layout", "made", "disjoint", "report", "sha256", "stamp")
+"""The fields of a manifest, and of each of its snapshots, as they are stored."""
 
 
 def generate_secret(count: int = 32) -> str:
@@ -90,9 +69,9 @@ class Snapshot:
         return {**location, **content, "sha256": self.sha256, "stamp": self.stamp}
 
     @staticmethod
-    def from_json(document: StoredSnapshot) -> Snapshot:
+    def from_json(document: Mapping[str, Any]) -> Snapshot:
         """Read it back; KeyError or ValueError where it is none."""
-        _require_known(document, StoredSnapshot)
+        _require_known(document, SNAPSHOT)
         return Snapshot(
             name=document["name"],
             engine=document["engine"],
@@ -127,9 +106,9 @@ class DatasetManifest:
         return document | {"ledger": self.ledger, "snapshots": [snapshot.to_json() for snapshot in self.snapshots]}
 
     @staticmethod
-    def from_json(document: StoredManifest) -> DatasetManifest:
+    def from_json(document: Mapping[str, Any]) -> DatasetManifest:
         """Read it back; KeyError, TypeError or ValueError where it is none."""
-        _require_known(document, StoredManifest)
+        _require_known(document, MANIFEST)
         return DatasetManifest(
             identity=document["identity"],
             key=document["key"],
@@ -151,9 +130,9 @@ class DatasetManifest:
         return replace(self, snapshots=(*self.snapshots, snapshot))
 
 
-def _require_known(document: Mapping[str, object], stored: type) -> None:
+def _require_known(document: Mapping[str, object], names: tuple[str, ...]) -> None:
     """Refuse fields that a later version may have written, and this one would lose."""
-    if not set(document) <= set(stored.__annotations__):
+    if not set(document) <= set(names):
         raise ValueError
 
 

@@ -17,12 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.estimation.least_squares import Sparse
+from discreet.estimation.least_squares import Array, Sparse
 from discreet.formatting import format_cost
 from discreet.numeric import as_positive, format_exact
 from discreet.privacy.guarantee import Guarantee
-
-Reals = NDArray[np.float64]
 
 RANGE_TOLERANCE = 1e-9
 """A direction of T shorter than this, beside A's rows and 1, reaches nothing; so too large a rho errs to infinity."""
@@ -54,15 +52,9 @@ def rho(
     return released.compute_apart() if len(released.rows) == 1 else released.compute_together()
 
 
-def compute_rho_apart(
-    A: object,  # noqa: N803
-    D: object,  # noqa: N803
-    noise_scale: object,
-    constants_change: object,
-    answers_change: object,
-) -> float:
+def compute_rho_apart(A: Array, D: Array, scale: Array, constants_change: Array, answers_change: Array) -> float:  # noqa: N803
     """Compute the largest loss of one component of A x + D c released alone."""
-    return _build_components(A, D, noise_scale, constants_change, answers_change, None).compute_apart()
+    return _build_components(A, D, scale, constants_change, answers_change, None).compute_apart()
 
 
 def scale_for_rho(
@@ -123,12 +115,12 @@ def shorten_rho(value: float) -> Fraction:
 class _ReleasedComponents:
     """The components that are released, with v, the answers and T in units of the noise, the largest scale being 1."""
 
-    rows: Reals
-    answers: Reals
+    rows: Array
+    answers: Array
     """mu - mu', a row for each pair of neighbours."""
-    shifts: Reals
+    shifts: Array
     """P D (c - c'), likewise."""
-    sizes: Reals
+    sizes: Array
     """The largest sum of terms in the shifts of a pair, which their rounding is measured by."""
     reference: float
     scale: float
@@ -156,7 +148,7 @@ class _ReleasedComponents:
         pairs = zip(targets, self.answers, self.shifts, strict=True)
         return max(self._bound_least_sum(basis[:visible_rank], *pair) for pair in pairs) / self.scale
 
-    def _bound_least_sum(self, basis: Reals, target: Reals, answers: Reals, shift: Reals) -> float:
+    def _bound_least_sum(self, basis: Array, target: Array, answers: Array, shift: Array) -> float:
         """The least sum of |v| with basis v = target, from above; the basis is orthonormal, so any v can be mended."""
         solution = _find_shortest(basis, target)
         solution = solution + (target - basis @ solution) @ basis
@@ -168,7 +160,7 @@ class _ReleasedComponents:
         return float(max(self.rows.shape) * ROUNDING_ERROR * self.reference)
 
 
-def _find_shortest(basis: Reals, target: Reals) -> Reals:
+def _find_shortest(basis: Array, target: Array) -> Array:
     """About the v of least sum of |v| with basis v = target; where no solver is needed or none helps, a v."""
     from scipy.optimize import linprog
 
@@ -181,14 +173,14 @@ def _find_shortest(basis: Reals, target: Reals) -> Reals:
 
 
 def _build_components(
-    refinement: object,
-    of_constants: object,
+    A: object,  # noqa: N803
+    D: object,  # noqa: N803
     noise_scale: object,
     constants_change: object,
     answers_change: object,
     components: object,
 ) -> _ReleasedComponents:
-    matrix, constants_matrix = _read_matrix(refinement, "A"), _read_matrix(of_constants, "D")
+    matrix, constants_matrix = _read_matrix(A, "A"), _read_matrix(D, "D")
     count, width = matrix.shape
     chosen = _parse_components(components, count)
     if len(chosen) * width > MAX_ENTRIES:
@@ -227,12 +219,12 @@ def _read_matrix(entries: object, name: str) -> Sparse:
     return matrix
 
 
-def _select_rows(matrix: Sparse, places: NDArray[np.intp], name: str) -> Reals:
+def _select_rows(matrix: Sparse, places: NDArray[np.intp], name: str) -> Array:
     rows = matrix[places]
     return _parse_finite(rows.toarray() if hasattr(rows, "toarray") else rows, name)
 
 
-def _parse_finite(numbers: object, name: str) -> Reals:
+def _parse_finite(numbers: object, name: str) -> Array:
     try:
         array = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError):
@@ -252,14 +244,14 @@ def _parse_components(components: object, count: int) -> NDArray[np.intp]:
     return np.array(listed, dtype=np.intp)
 
 
-def _parse_scales(noise_scale: object, width: int) -> Reals:
+def _parse_scales(noise_scale: object, width: int) -> Array:
     scales = _parse_finite(noise_scale, "noise_scale")
     if scales.shape not in {(), (width,)} or not (scales > 0).all():
         raise InvalidInput(f"noise_scale must be a number above 0, or one for each of the {width} answers")
     return np.broadcast_to(scales, (width,))
 
 
-def _parse_changes(change: object, width: int, name: str) -> Reals:
+def _parse_changes(change: object, width: int, name: str) -> Array:
     """One row for each pair of neighbours."""
     rows = _parse_finite(change, name)
     if rows.ndim not in {1, 2} or rows.shape[-1] != width or not len(np.atleast_2d(rows)):

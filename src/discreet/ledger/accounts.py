@@ -148,7 +148,10 @@ class Terms:
     def from_json(fields: Mapping[str, object]) -> Terms:
         """The terms that an entry has; KeyError, TypeError or ValueError where they are none."""
         ceiling, delta, highest = (_parse_fraction(fields[name]) for name in ("ceiling", "delta", "highest"))
-        cap, orders = _parse_cap(fields["cap"]), _parse_orders(fields["orders"])
+        cap, pairs = _parse_cap(fields["cap"]), fields["orders"]
+        if not isinstance(pairs, list):
+            raise TypeError
+        orders = tuple((_parse_fraction(order), _parse_fraction(share)) for order, share in pairs)
         terms = Terms(cap, ceiling, delta, highest, orders, fields["late"] is True, fields["late_delta"] is True)
         forgotten, forgotten_delta = (
             _parse_fraction(fields.get(name, "0")) for name in ("forgotten", "forgotten_delta")
@@ -194,12 +197,6 @@ def _parse_cap(document: object) -> Budget:
         raise ValueError
     epsilon, delta, highest = numbers["epsilon"], numbers.get("delta", Fraction(0)), numbers.get("max_epsilon")
     return Budget(epsilon=epsilon, delta=delta, max_epsilon=highest)
-
-
-def _parse_orders(pairs: object) -> Orders:
-    if not isinstance(pairs, list):
-        raise TypeError
-    return tuple((_parse_fraction(order), _parse_fraction(share)) for order, share in pairs)
 
 
 def _parse_fraction(text: object) -> Fraction:

@@ -189,7 +189,7 @@ Question = str | Query
 def parse_question(question: Question, schema: Schema) -> Query:
     """A question from SQL text; a query passes the same checks as its text would."""
     if has_type(question, Query):
-        return validate_query(question, schema)  # type: ignore[arg-type]
+        return validate_query(question, schema)
     if not has_type(question, str):
         raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
     return parse_sql(copy_text(question, "a question"), schema)

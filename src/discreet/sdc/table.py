@@ -130,10 +130,7 @@ class Table:
     def split_batches(self, size: int) -> Iterator[Table]:
         """The rows in their order, `size` at a time; nothing is copied."""
         for first in range(0, self.rows, size):
-            batch = slice(first, first + size)
-            yield Table(
-                {name: replace(column, values=column.values[batch]) for name, column in self.attributes.items()}
-            )
+            yield self.take(slice(first, first + size))
 
     def to_arrays(self) -> dict[str, Column]:
         """Every column as people write it."""
@@ -468,8 +465,7 @@ def read_row_strata(table: Table, strata: object) -> NDArray[np.int64] | None:
     """The stratum of every row, 0, 1, ...: as given, or of the column that is named; missing is a stratum too."""
     if strata is None:
         return None
-    labels: NDArray[np.int64] = np.unique(_read_row_values(table, strata, "strata").values, return_inverse=True)[1]
-    return labels
+    return np.unique(_read_row_values(table, strata, "strata").values, return_inverse=True)[1]
 
 
 def _read_row_values(table: Table, column_or_values: object, role: str) -> Attribute:

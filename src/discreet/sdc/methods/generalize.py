@@ -154,8 +154,7 @@ def find_least_loss(task: GeneralizationTask, loss: InformationLoss) -> tuple[Fr
 def label_classes(task: GeneralizationTask, levels: Levels) -> Integers:
     """The class of every row at these levels."""
     columns = [hierarchy.get_codes(level) for hierarchy, level in zip(task.hierarchies, levels, strict=True)]
-    labels: Integers = np.unique(compute_row_keys(np.column_stack(columns)), return_inverse=True)[1]
-    return labels
+    return np.unique(compute_row_keys(np.column_stack(columns)), return_inverse=True)[1]
 
 
 def merge_equal_rows(codes: Integers, counts: Integers) -> tuple[Integers, Integers]:
@@ -220,10 +219,8 @@ def generalize(
     kept_rows = np.flatnonzero(np.bincount(classes)[classes] >= min_size)
     released = original.select([*quasi_names, *dict.fromkeys(unchanged_columns)])
     released = released.put(*(hierarchy.generalize_to(level) for hierarchy, level in chosen_levels)).take(kept_rows)
-    facts = _collect_level_facts(chosen_levels) | {
-        "loss": {"name": loss, "value": float(loss_value)},
-        "suppressed": original.rows - len(kept_rows),
-    }
+    lost = {"name": loss, "value": float(loss_value)}
+    facts = _collect_level_facts(chosen_levels) | {"loss": lost, "suppressed": original.rows - len(kept_rows)}
     guarantee = replace(Guarantee.k_anonymity(min_size), assumptions=ASSUMPTIONS)
     groups = np.unique(classes[kept_rows], return_inverse=True)[1]
     return ProtectedTable(released, guarantee, {"records": groups}, kept_rows, facts=facts)

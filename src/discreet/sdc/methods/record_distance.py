@@ -280,8 +280,7 @@ def _compute_means(groups: Integers, values: Floats, weight: Floats, count: int)
     anchors[groups] = values
     sums = np.bincount(groups, weight * (values - anchors[groups]), count)
     group_weights = np.bincount(groups, weight, count)
-    means: Floats = anchors + sums / np.where(group_weights > 0, group_weights, 1.0)
-    return means
+    return anchors + sums / np.where(group_weights > 0, group_weights, 1.0)
 
 
 def _find_medians(groups: Integers, values: Integers, weight: Floats, count: int) -> Integers:

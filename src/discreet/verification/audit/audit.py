@@ -12,20 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.charts import (
-    BLUE,
-    CONFIG,
-    GRAY,
-    HEIGHT,
-    INK,
-    ORANGE,
-    WIDTH,
-    Layer,
-    Spec,
-    build_layer,
-    check_picture_path,
-    save_spec,
-)
+from discreet import charts
+from discreet.charts import BLUE, GRAY, INK, ORANGE, Layer, build_layer
 from discreet.errors import InvalidInput
 from discreet.formatting import (
     EXACT_DIGITS,
@@ -172,8 +160,8 @@ class Audit:
 
     def picture(self, path: str | Path) -> Path:
         """Draw both output distributions and the event to an .svg, .png or .html file, whole or not at all."""
-        check_picture_path(path)
-        return save_spec(build_audit_picture(self), path)
+        charts.check_picture_path(path)
+        return charts.save_spec(build_audit_picture(self), path)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -320,7 +308,7 @@ def find_worst_pair(
     return best
 
 
-def build_audit_picture(audit: Audit) -> Spec:
+def build_audit_picture(audit: Audit) -> Layer:
     """Build the picture in Vega-Lite: two outlines with the event shaded, or two bars if keys have no order."""
     axis = audit.evidence.candidate.feature.axis
     sides = [] if axis is None else [axis(keys) for keys in audit.evidence.keys]
@@ -331,8 +319,8 @@ def build_audit_picture(audit: Audit) -> Spec:
     if is_shaded:
         caption += f" Shaded is {'that event' if audit.violated else f'the event: {audit.event.words}'}."
     title = {"text": "Answers with either data set, and the event", "anchor": "start", "frame": "group", "fontSize": 15}
-    spec: Spec = {"title": title, "description": caption, "config": CONFIG, "padding": 14}
-    spec |= {"width": WIDTH, "height": HEIGHT, "usermeta": {"labels": "level"}}
+    spec: Layer = {"title": title, "description": caption, "config": charts.CONFIG, "padding": 14}
+    spec |= {"width": charts.WIDTH, "height": charts.HEIGHT, "usermeta": {"labels": "level"}}
     return spec | {"layer": layers}
 
 
