@@ -111,7 +111,7 @@ def copy_int(value: object) -> int:
 
 def copy_value(value: object, subject: str, depth: int = 0) -> Plain:
     """Copy a single value, such as a category, or a tuple of such, as exact builtin types alone."""
-    if value is None or has_type(value, bool):
+    if value is None or type(value) is bool:
         return value
     if has_type(value, tuple) and depth < MAX_DEPTH:
         return tuple(copy_value(part, subject, depth + 1) for part in tuple.__iter__(value))

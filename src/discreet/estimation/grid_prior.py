@@ -295,8 +295,7 @@ class PointGridPrior(GridPrior):
 
 
 def _normalize_mass(mass: Array) -> Array:
-    probabilities: Array = mass / mass.sum()
-    return probabilities
+    return np.asarray(mass / mass.sum())
 
 
 def parse_grid_prior(

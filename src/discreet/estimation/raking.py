@@ -227,8 +227,7 @@ def shrink_dependence(noisy: CellCounts, independent: Array, deviation: float) -
     is_signal = values > (1 + math.sqrt(shape)) * unit
     scaled = values[is_signal] / unit
     shrunk_values = np.sqrt(np.maximum((scaled**2 - shape - 1) ** 2 - 4 * shape, 0)) / scaled * unit
-    table: Array = independent + (left[:, is_signal] * shrunk_values) @ right[is_signal]
-    return table
+    return np.asarray(independent + (left[:, is_signal] * shrunk_values) @ right[is_signal])
 
 
 def fit_margins(table: Array, first: CellCounts, second: CellCounts, structural_zeros: Mask | None = None) -> Array:
@@ -255,8 +254,7 @@ def fit_margins(table: Array, first: CellCounts, second: CellCounts, structural_
 def _compute_margin_change(row_gaps: Array, column_gaps: Array) -> Array:
     """The least change, in squares, that adds these to the margins; both add up to the same."""
     rows, columns = len(row_gaps), len(column_gaps)
-    change: Array = row_gaps[:, None] / columns + column_gaps[None, :] / rows - row_gaps.sum() / (rows * columns)
-    return change
+    return np.asarray(row_gaps[:, None] / columns + column_gaps[None, :] / rows - row_gaps.sum() / (rows * columns))
 
 
 def round_table(

@@ -95,7 +95,8 @@ def _check_conditions(where: Predicate, schema: Schema) -> None:
 
 def _are_ranges_valid(ranges: Sequence[object], lower: int, upper: int) -> bool:
     """Whether these are pairs of whole numbers that rise within the bounds, with a gap between any two."""
-    pairs = [span for span in ranges if type(span) is tuple and len(span) == 2 and set(map(type, span)) == {int}]
+    spans = [span for span in ranges if type(span) is tuple and len(span) == 2]
+    pairs = [(low, high) for low, high in spans if type(low) is type(high) is int]
     are_inside = len(pairs) == len(ranges) and all(lower <= low <= high <= upper for low, high in pairs)
     return are_inside and all(before[1] + 1 < after[0] for before, after in pairwise(pairs))
 

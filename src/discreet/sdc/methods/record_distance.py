@@ -120,8 +120,7 @@ def compute_semantic_distances(
     first, second = (_encode_ancestors(taxonomy, positions, labels) for labels in (first_labels, second_labels))
     common = first @ second.T
     union = first.sum(axis=1)[:, None] + second.sum(axis=1)[None, :] - common
-    distances: Floats = np.log2(1 + (union - common) / union)
-    return distances
+    return np.asarray(np.log2(1 + (union - common) / union))
 
 
 def _encode_ancestors(taxonomy: Taxonomy, positions: dict[str, int], concepts: Sequence[str]) -> Floats:

@@ -145,8 +145,7 @@ def convert_column(raw: Draws, unit: str, fallback: int) -> NDArray[np.int64]:
 def _fits_unit(raw: Draws, unit: str) -> NDArray[np.bool_]:
     """Which entries are whole numbers of a unit, or NaT."""
     size, unit_size = SIZES[np.datetime_data(raw.dtype.str)[0]], UNITS[unit]
-    fits: NDArray[np.bool_] = np.isnat(raw) | (raw.astype(np.int64) % max(unit_size // size, 1) == 0)
-    return fits
+    return np.asarray(np.isnat(raw) | (raw.astype(np.int64) % max(unit_size // size, 1) == 0))
 
 
 def freeze_value(value: object) -> object:
