@@ -21,7 +21,7 @@ from decimal import Decimal
 from fractions import Fraction
 from inspect import signature
 from types import MappingProxyType
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import TypeGuard, TypeVar, overload
 
 from discreet.errors import InvalidInput
 
@@ -31,6 +31,7 @@ ALLOWED_VALUES = "text, a number, a date, true, false, None, or a tuple of these
 GET_NUMERATOR, GET_DENOMINATOR = (getattr(Fraction, name).__get__ for name in ("_numerator", "_denominator"))
 """The two numbers of a fraction as they are stored, past any property of a subclass."""
 T = TypeVar("T")
+Key = TypeVar("Key")
 Scalar = None | bool | int | float | Fraction | Decimal | str | bytes | date
 Plain = Scalar | tuple["Plain", ...]
 PlainTree = Plain | list["PlainTree"] | dict[Plain, "PlainTree"]
@@ -149,7 +150,11 @@ def _copy_datetime(value: datetime, subject: str) -> datetime:
     return datetime.fromisoformat(datetime.isoformat(value))
 
 
-def copy_items(mapping: object, subject: str) -> list[tuple[Plain, object]]:
+@overload
+def copy_items(mapping: Mapping[Key, T], subject: str) -> list[tuple[Key, T]]: ...
+@overload
+def copy_items(mapping: object, subject: str) -> list[tuple[object, object]]: ...
+def copy_items(mapping: Mapping[Key, T] | object, subject: str) -> list[tuple[Key, T]] | list[tuple[object, object]]:
     """Copy the pairs of a mapping as they are now, keys as plain values; the mapping itself is not kept."""
     if has_type(mapping, dict):
         pairs = list(dict.items(mapping))
@@ -157,10 +162,15 @@ def copy_items(mapping: object, subject: str) -> list[tuple[Plain, object]]:
         pairs = [(key, mapping[key]) for key in list(mapping)]
     else:
         raise InvalidInput(f"{subject} must be a mapping, such as {{...}}, got {type(mapping).__name__}")
-    return [(copy_value(key, subject), value) for key, value in pairs]
+    items: list[tuple[object, object]] = [(copy_value(key, subject), value) for key, value in pairs]
+    return items
 
 
-def copy_list(iterable: object, subject: str) -> list[object]:
+@overload
+def copy_list(iterable: Iterable[T], subject: str) -> list[T]: ...
+@overload
+def copy_list(iterable: object, subject: str) -> list[object]: ...
+def copy_list(iterable: Iterable[T] | object, subject: str) -> list[T] | list[object]:
     """Copy the present members of a list, a tuple, a set or another iterable; of text its letters."""
     if not isinstance(iterable, Iterable):
         raise InvalidInput(f"{subject} must be a list, such as [...], got {type(iterable).__name__}")
