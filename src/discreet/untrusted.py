@@ -32,8 +32,7 @@ GET_NUMERATOR, GET_DENOMINATOR = (getattr(Fraction, name).__get__ for name in ("
 """The two numbers of a fraction as they are stored, past any property of a subclass."""
 T = TypeVar("T")
 Key = TypeVar("Key")
-Scalar = None | bool | int | float | Fraction | Decimal | str | bytes | date
-Plain = Scalar | tuple["Plain", ...]
+Plain = None | bool | int | float | Fraction | Decimal | str | bytes | date | tuple["Plain", ...]
 PlainTree = Plain | list["PlainTree"] | dict[Plain, "PlainTree"]
 
 

@@ -333,8 +333,7 @@ def parse_grid_prior(
         require_mass_within(shapes)
         shaped_prior = _build_shaped_prior(shapes, low, high, step, what, dense)
         return replace(shaped_prior, tail=tail, from_coarse_grid=True)
-    points = _select_points(prior, prior.grid, low, high, step, what, finer, is_between_steps)
-    return replace(points, tail=tail)
+    return replace(_select_points(prior, prior.grid, low, high, step, what, finer, is_between_steps), tail=tail)
 
 
 def _select_points(

@@ -104,8 +104,7 @@ class Postgres:
         connection = psycopg.connect(self._address, connect_timeout=max(2, int(self._timeout)))
         try:
             server_id = _read_system_identifier(connection)
-            [[number]] = connection.execute(SELECT_DATABASE_NUMBER).fetchall()
-            database_id = server_id, int(number)
+            database_id = server_id, int(connection.execute(SELECT_DATABASE_NUMBER).fetchall()[0][0])
             connection.rollback()
             if self._database_id not in (None, database_id):  # whatever their names
                 raise Unavailable(DATABASE_REPLACED)
@@ -121,8 +120,7 @@ def _read_system_identifier(connection: Session[TupleRow]) -> int | None:
     import psycopg
 
     try:
-        [[number]] = connection.execute(SELECT_SERVER_IDENTIFIER).fetchall()
-        return int(number)
+        return int(connection.execute(SELECT_SERVER_IDENTIFIER).fetchall()[0][0])
     except psycopg.errors.InsufficientPrivilege:
         return None
     finally:

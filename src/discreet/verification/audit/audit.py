@@ -320,8 +320,7 @@ def build_audit_picture(audit: Audit) -> Layer:
         caption += f" Shaded is {'that event' if audit.violated else f'the event: {audit.event.words}'}."
     title = {"text": "Answers with either data set, and the event", "anchor": "start", "frame": "group", "fontSize": 15}
     spec: Layer = {"title": title, "description": caption, "config": charts.CONFIG, "padding": 14}
-    spec |= {"width": charts.WIDTH, "height": charts.HEIGHT, "usermeta": {"labels": "level"}}
-    return spec | {"layer": layers}
+    return spec | {"width": charts.WIDTH, "height": charts.HEIGHT, "usermeta": {"labels": "level"}, "layer": layers}
 
 
 def _build_outlines(evidence: AuditEvidence, first: Numbers, second: Numbers) -> tuple[list[Layer], bool]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from operator import methodcaller
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +34,6 @@ FINE_STEP = Fraction(1, 1000)
 HEXAGON = ((2, 1), (1, 2), (-1, 1), (-2, -1), (-1, -2), (1, -1))
 MAX_VALUE = 20
 CANDIDATES = 10
-Data = TypeVar("Data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +66,12 @@ def get_known_mechanism(name: str, epsilon: Fraction, delta: Fraction | None) ->
     return MECHANISM_BUILDERS[name](epsilon)
 
 
-def repeat_answer(answer: Callable[[Data], object]) -> Mechanism:
+def repeat_answer(answer: Callable[..., object]) -> Mechanism:
     """Return the mechanism that answers n times, one by one."""
     return lambda data, n: [answer(data) for _ in range(n)]
 
 
-_SAMPLE = repeat_answer(methodcaller("sample"))
+_SAMPLE = repeat_answer(lambda distribution: distribution.sample())
 """Samples from what the inputs were prepared to: a distribution."""
 
 
@@ -98,7 +95,7 @@ def _build_exponential(epsilon: Fraction) -> KnownMechanism:
 
 def _build_permute_and_flip(epsilon: Fraction) -> KnownMechanism:
     choice = PermuteAndFlip.of(epsilon, 1)
-    answer = repeat_answer(partial(choice.sample_position, entropy=SYSTEM))
+    answer = repeat_answer(lambda levels: choice.sample_position(levels, SYSTEM))
     return KnownMechanism(answer, _get_score_pair(), prepare=choice.compute_levels)
 
 
