@@ -17,7 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +111,7 @@ def _import_file(path: Path) -> ModuleType:
 def _guard_mechanism(mechanism: Callable[..., object], place: str, file: str | None) -> Mechanism:
     """The mechanism, with its failures as errors of the caller."""
 
-    def sample(data: Any, n: int) -> object:
+    def sample(data: object, n: int) -> object:
         try:
             outputs = mechanism(data, n)
             return list(outputs) if isinstance(outputs, Iterator) else outputs
@@ -136,7 +136,7 @@ def _take_first_line(message: str) -> str:
     return "".join(character if character.isprintable() else " " for character in first)[:MAX_MESSAGE_LENGTH]
 
 
-def describe_inputs(pair: tuple[Any, Any]) -> TextPair:
+def describe_inputs(pair: tuple[object, object]) -> TextPair:
     """Format two inputs as JSON, truncated if they are long."""
     first, second = (_truncate_text(json.dumps(data)) for data in pair)
     return first, second
@@ -309,7 +309,7 @@ class Target:
 
     name: str
     mechanism: Mechanism
-    pairs: tuple[tuple[Any, Any], ...]
+    pairs: tuple[tuple[object, object], ...]
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     draws: int = DEFAULT_DRAWS
@@ -388,7 +388,7 @@ def build_question_target(
 def split_into_parts(mechanism: Mechanism, show: Callable[[str], None]) -> Mechanism:
     """Return the mechanism split into calls that show progress."""
 
-    def sample(data: Any, n: int) -> object:
+    def sample(data: object, n: int) -> object:
         if n < MIN_SPLIT_DRAWS:
             return mechanism(data, n)
         parts = []
