@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from discreet.client import decode_replies
 from discreet.client.decode_replies import SyntheticEstimate, decode_reply
-from discreet.client.encode_requests import encode_noisy_question, encode_recipe, make_request_key
+from discreet.client.encode_requests import encode_method, encode_noisy_question, encode_recipe, make_request_key
 from discreet.client.remote_dataset import (
     Progress,
     RemoteDataset,
@@ -23,6 +23,7 @@ from discreet.client.transport import HttpRequest, Transport, parse_service_addr
 from discreet.errors import InvalidInput
 from discreet.numeric import as_int, as_positive
 from discreet.privacy.cost import require_storable_text
+from discreet.release.methods import ReleaseMethod, SyntheticMethod, build_method, build_synthetic_method
 
 if TYPE_CHECKING:
     from discreet.answers.answer import Answer
@@ -149,34 +150,32 @@ class Client:
 
     def publish(
         self,
-        method: str,
+        method: ReleaseMethod | str,
         out: str | Path,
-        k: object = None,
-        t: object = None,
-        epsilon: object = None,
-        report: str | Path | None = None,
         *,
+        report: str | Path | None = None,
         force: bool = False,
         progress: Progress = ignore_job_stage,
         key: str | None = None,
-        **options: Any,
+        **options: object,
     ) -> Release:
         """Have the table protected, and the release brought here, whole or not at all; for a custodian's token.
 
-        The service makes it and enters it in its ledger as `Custodian.publish` does. `key` makes a retry safe.
+        `method` is as `Custodian.publish` takes it. The service makes the release and enters it in its ledger. `key`
+        makes a retry safe.
         """
-        recipe = encode_recipe({"method": method, "k": k, "t": t, "epsilon": epsilon} | options)
+        recipe = encode_method(build_method(method, options))
         targets = resolve_targets(out, report, force, bool(recipe.get("apart")))
         return request_release(self._require_open(), recipe, targets, make_request_key(key), progress)
 
     def estimate_error(
-        self, method: str | None = None, k: object = None, epsilon: object = None, **options: Any
+        self, method: SyntheticMethod | str | None = None, **options: object
     ) -> tuple[SyntheticEstimate, ...]:
         """Tell what a private file would promise and the expected error of every column, without charge.
 
         Without a method, of every private file that can be made of these columns. For a custodian's token.
         """
-        recipe = encode_recipe({"method": method, "k": k, "epsilon": epsilon} | options)
+        recipe = encode_recipe(options) if method is None else encode_method(build_synthetic_method(method, options))
         reply = self._require_open().submit("/releases/previews", recipe)
         return decode_reply(lambda document: decode_replies.decode_estimates(document["plans"]), reply)
 

@@ -16,6 +16,7 @@ from discreet.privacy.cost import require_storable_text
 
 if TYPE_CHECKING:
     from discreet.planner.options import PriorInput
+    from discreet.release.methods import ReleaseMethod
 
 MAX_KEY_LENGTH = 200
 CONSTRAINTS_FORMAT = 'constraints are sent as a list of texts, such as ["total = 1000"]; one that is no text cannot be'
@@ -64,6 +65,11 @@ def parse_range(text: str) -> tuple[str, str]:
     if not (low and dots and high):
         raise InvalidInput(f"a range is written with two ends, such as 20000..30000, got {text[:40]!r}")
     return low, high
+
+
+def encode_method(method: ReleaseMethod) -> dict[str, Any]:
+    """Encode a release method with the options that are not as by default."""
+    return {"method": method.stored_name} | encode_recipe(method.list_values())
 
 
 def encode_recipe(options: Mapping[str, object]) -> dict[str, Any]:

@@ -49,12 +49,11 @@ from discreet.release.assess import run_sweep
 from discreet.release.files import ReleaseTargets
 from discreet.release.manifest import Release
 from discreet.release.methods import (
-    SYNTHETIC_METHODS,
-    build_protection_recipe,
-    build_synthetic_recipe,
+    ReleaseMethod,
+    SyntheticMethod,
+    SyntheticRecipe,
+    build_method,
     build_synthetic_recipes,
-    check_synthetic_options,
-    copy_option,
 )
 from discreet.release.publish import DatasetHandle, publish_protected
 from discreet.release.publish_synthetic import plan_synthetic_files, publish_synthetic
@@ -269,50 +268,43 @@ class Custodian:
 
     def publish(
         self,
-        method: str,
+        method: ReleaseMethod | str,
         out: str | Path,
-        k: object = None,
-        t: object = None,
-        epsilon: object = None,
-        report: str | Path | None = None,
         *,
+        report: str | Path | None = None,
         force: bool = False,
         progress: Progress = ignore_stage,
         key: str | None = None,
-        **options: Any,
+        **options: object,
     ) -> Release:
         """Protect the table by a method and write it to a .csv or .parquet file, its manifest beside it.
 
-        private-columns, private-records and private-linked are differential privacy and are charged `epsilon`, as much
-        as a question would be, in the custodian's name. The other methods promise less: they may be refused for what is
-        in the rows, the release is entered in the ledger, and every total is flagged from then on. `report`, an .html
-        or .json file, is for the custodian alone. A `key` that has paid for a private file is refused, so that a retry
-        cannot pay again. `options` are those of the method: `discreet publish --help`.
+        `method` is one of `discreet.sdc` or `discreet.synthetic`, such as `Mdav(k=10)`, or its name with its options:
+        `publish("mdav", "out.csv", k=10)`. private-columns, private-records and private-linked are differential privacy
+        and are charged `epsilon`, as much as a question would be, in the custodian's name. The other methods promise
+        less: they may be refused for what is in the rows, the release is entered in the ledger, and every total is
+        flagged from then on. `report`, an .html or .json file, is for the custodian alone. A `key` that has paid for a
+        private file is refused, so that a retry cannot pay again.
         """
-        method, key = copy_text(method, "a method"), None if key is None else copy_text(key, "key")
-        options = {name: copy_option(value) for name, value in options.items()}
-        if method in SYNTHETIC_METHODS:
-            synthetic_recipe = build_synthetic_recipe(
-                self.schema, method, epsilon, k=k, **check_synthetic_options(method, {"t": t} | options)
-            )
-            make_targets = ReleaseTargets.for_folder if synthetic_recipe.apart else ReleaseTargets.for_table
+        recipe = build_method(method, options).resolve(self.schema)
+        key = None if key is None else copy_text(key, "key")
+        if isinstance(recipe, SyntheticRecipe):
+            make_targets = ReleaseTargets.for_folder if recipe.is_apart else ReleaseTargets.for_table
             targets = make_targets(out, report, force)
             self._require_current()
-            return publish_synthetic(self._get_handle(), synthetic_recipe, targets, progress, key)
-        recipe = build_protection_recipe(self.schema, method, k, epsilon, t=t, **options)
-        has_second_table = recipe.method == "anatomy" or recipe.form == "anatomy"
-        targets = ReleaseTargets.for_table(out, report, force, has_second_table)
+            return publish_synthetic(self._get_handle(), recipe, targets, progress, key)
+        targets = ReleaseTargets.for_table(out, report, force, recipe.method.has_second_table)
         self._require_current()
         return publish_protected(self._get_handle(), recipe, targets, progress)
 
     def estimate_error(
-        self, method: str | None = None, k: object = None, epsilon: object = None, **options: Any
+        self, method: SyntheticMethod | str | None = None, **options: object
     ) -> tuple[SyntheticPlan, ...]:
         """Plan a private file: its guarantee, its mechanisms and the expected error of every column, at no cost.
 
         Without a method, plan the file of every method that takes these columns.
         """
-        return plan_synthetic_files(self.schema, build_synthetic_recipes(self.schema, method, epsilon, k, options))
+        return plan_synthetic_files(self.schema, build_synthetic_recipes(self.schema, method, options))
 
     def sweep(
         self,

@@ -27,13 +27,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.query.query import Query
 from discreet.query.validate import count_answer_numbers, parse_question
 from discreet.release.manifest import find_next_release_number
-from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
-from discreet.release.methods import (
-    build_protection_recipe,
-    build_synthetic_recipe,
-    build_synthetic_recipes,
-    check_synthetic_options,
-)
+from discreet.release.methods import SyntheticRecipe, build_method
 from discreet.schema import Schema
 from discreet.service.api.dependencies import DatasetContext
 from discreet.service.config import Limits
@@ -59,7 +53,6 @@ EPSILON_SQUARED_PER_RHO = 100
 """At a delta of about 1e-9, the square of epsilon is this many times rho."""
 NO_PICTURE = "this answer is stored no longer, or a nearer one is: its numbers stay, its picture is gone"
 SESSION_ENDED = "this session ended when the service was started again; what is left of it is lost; open another"
-EXACT_FIELDS = ("t", "epsilon", "delta", "suppress")
 SERVICE_FIELDS = ("method", "format", "report")
 RequestBody = Mapping[str, Any]
 
@@ -393,14 +386,8 @@ def _session_to_json(stored_session: StoredSession, session: CountingSession) ->
 
 def check_release_request(custodian: Custodian, body: RequestBody) -> None:
     """Refuse a release that the schema and the budget alone show to be impossible."""
-    method, options = body["method"], _parse_release_options(body)
-    k, t, epsilon = (options.pop(name, None) for name in ("k", "t", "epsilon"))
-    if method not in PRIVATE:
-        build_protection_recipe(custodian.schema, method, k, epsilon, t=t, **options)
-        return
-    synthetic_options = check_synthetic_options(method, {"t": t} | options)
-    recipe = build_synthetic_recipe(custodian.schema, method, epsilon, k=k, **synthetic_options)
-    if recipe.delta is None:  # with a delta, what it costs is known once it is planned
+    recipe = build_method(body["method"], _select_release_options(body)).resolve(custodian.schema)
+    if isinstance(recipe, SyntheticRecipe) and recipe.delta is None:  # with a delta, the plan tells what it costs
         _check_budget(custodian, recipe.epsilon)
 
 
@@ -422,9 +409,8 @@ def publish_in_folder(
     name = f"{custodian.schema.name}-{find_next_release_number(DatasetDir(custodian.schema))}"
     output = folder / ("columns" if body.get("apart") else f"{name}.{body.get('format', 'csv')}")
     report = folder / f"{name}-report.html" if body.get("report", True) else None
-    release = custodian.publish(
-        body["method"], output, report=report, progress=progress, key=key, **_parse_release_options(body)
-    )
+    method = build_method(body["method"], _select_release_options(body))
+    release = custodian.publish(method, output, report=report, progress=progress, key=key)
     document = release.to_json()
     document["files"] = [str(file.relative_to(folder)) for file in release.files]
     document["manifest_file"] = str(release.manifest_file.relative_to(folder))
@@ -435,33 +421,25 @@ def sweep_in_folder(
     custodian: Custodian, body: RequestBody, folder: Path, progress: Callable[[str], None]
 ) -> dict[str, object]:
     """Compare methods over k, with a report in a folder; return its JSON."""
-    options = {name: value for name, value in _parse_release_options(body).items() if name in {"methods", "t"}}
-    ks = body.get("ks", "k=3..300")
-    return custodian.sweep(ks, report=folder / "sweep.html", progress=progress, **options).to_json()
+    ks, methods, t = (
+        body.get("ks", "k=3..300"),
+        tuple(body.get("methods", ())),
+        _parse_optional_number(body.get("t"), "t"),
+    )
+    return custodian.sweep(ks, methods, folder / "sweep.html", t=t, progress=progress).to_json()
 
 
 def estimate_requested_release(custodian: Custodian, body: RequestBody) -> dict[str, object]:
     """Tell what private files would promise, and their expected errors."""
     from discreet.synthetic.file_plan import recommend_method
 
-    method, options = body.get("method"), _parse_release_options(body)
-    k, epsilon = options.pop("k", None), options.pop("epsilon", None)
-    build_synthetic_recipes(custodian.schema, method, epsilon, k, options)
-    plans = custodian.estimate_error(method, k, epsilon, **options)
+    method = body.get("method")
+    plans = custodian.estimate_error(method, **_select_release_options(body))
     return {
         "plans": [plan.to_json() for plan in plans],
         "recommended": recommend_method(plans) if method is None else None,
     }
 
 
-def _parse_release_options(body: RequestBody) -> dict[str, Any]:
-    options = {name: value for name, value in body.items() if name not in SERVICE_FIELDS and value is not None}
-    for name in EXACT_FIELDS:
-        if name in options:
-            options[name] = parse_request_number(options[name], name)
-    for name in ("keep", "columns", "methods"):
-        if name in options:
-            options[name] = tuple(options[name])
-    if "pairs" in options:
-        options["pairs"] = [tuple(pair) for pair in options["pairs"]]
-    return options
+def _select_release_options(body: RequestBody) -> dict[str, object]:
+    return {name: value for name, value in body.items() if name not in SERVICE_FIELDS}

@@ -5,9 +5,25 @@ The JSON of replies is that of the command line.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    create_model,
+)
+
+from discreet.release.method_options import Option
+from discreet.release.methods import METHODS, SYNTHETIC_METHODS, list_synthetic_options
 
 
 def _require_storable(text: str) -> str:
@@ -128,46 +144,66 @@ class NewToken(RequestModel):
     )
 
 
-class Publish(RequestModel):
-    """A release to be made: a method, its numbers, and what it takes besides, as `discreet publish --help` tells."""
+VALUE_TYPES: Mapping[str, object] = {
+    "integer": StrictInt,
+    "auto": StrictInt | Literal["auto"],
+    "number": Number,
+    "boolean": StrictBool,
+    "columns": list[Text],
+    "pairs": list[tuple[Text, Text]],
+    "sizes": dict[Name, StrictInt],
+    "levels": dict[str, Any],
+}
+"""The type of an option of a release by its kind; all others are text."""
 
-    model_config = _with_example(method="private-linked", epsilon="1", format="csv")
-    method: Text
-    k: StrictInt | Literal["auto"] | None = None
-    t: Number | None = None
-    epsilon: Number | None = None
-    delta: Number | None = None
+
+class ReleaseRequest(RequestModel):
+    """A release, whatever its method."""
+
     format: Literal["csv", "parquet"] = Field("csv", description="What the file is.")
     report: StrictBool = Field(True, description="Whether a report for the custodian is made too.")
-    columns: list[Text] = Field(default_factory=list)
-    pairs: list[tuple[Text, Text]] = Field(default_factory=list)
-    keep: list[Text] = Field(default_factory=list)
-    apart: StrictBool = False
-    ks: dict[Name, StrictInt] = Field(default_factory=dict)
-    informed: StrictBool = False
-    swap: Text | None = None
-    diversity: Text | None = None
-    weights: Text | None = None
-    strata: Text | None = None
-    grouping: Text | None = None
-    hierarchies: dict[str, Any] | None = None
-    loss: Text | None = None
-    suppress: Number | None = None
-    form: Text | None = None
-    partition: Text | None = None
-    buckets: StrictInt | None = None
 
 
-class Expect(RequestModel):
-    """A private file to be planned, for nothing; without a method, every one that can be made."""
+def _build_model(
+    name: str,
+    help_text: str | None,
+    base: type[RequestModel],
+    options: Mapping[str, tuple[Option, object]],
+    **method: Any,
+) -> type[RequestModel]:
+    """Build the model of a body whose fields are the options of a release method."""
+    fields: dict[str, Any] = {}
+    for option, default in options.values():
+        value_type: Any = Literal[option.choices] if option.choices else VALUE_TYPES.get(option.kind, Text)
+        if default is None and not option.missing:
+            value_type |= None
+        fields[option.name] = value_type, Field(... if option.missing else default, description=option.help)
+    return create_model(name, __base__=base, __doc__=help_text, **method, **fields)
 
-    model_config = _with_example(epsilon="1", columns=["age", "sex"])
-    method: Text | None = None
-    k: StrictInt | Literal["auto"] | None = None
-    epsilon: Number | None = None
-    delta: Number | None = None
-    columns: list[Text] = Field(default_factory=list)
-    pairs: list[tuple[Text, Text]] = Field(default_factory=list)
+
+RELEASE_MODELS: Mapping[str, type[RequestModel]] = {
+    name: _build_model(
+        f"Publish{name.title().replace('-', '')}",
+        method.__doc__,
+        ReleaseRequest,
+        method.list_options(),
+        method=(Literal[name], ...),
+    )
+    for name, method in METHODS.items()
+}
+"""The body of a release by its method."""
+if TYPE_CHECKING:
+    Publish = RequestModel
+    Expect = RequestModel
+else:
+    Publish = Annotated[reduce(or_, RELEASE_MODELS.values()), Field(discriminator="method")]
+    Expect = _build_model(
+        "Expect",
+        "A private file to be planned, for nothing; without a method, every one that can be made.",
+        RequestModel,
+        list_synthetic_options(),
+        method=(Literal[tuple(SYNTHETIC_METHODS)] | None, None),
+    )
 
 
 class Sweep(RequestModel):

@@ -19,6 +19,7 @@ from discreet.planner.planner import plan
 from discreet.query.predicates import AllOf, AnyOf, InRanges, InTexts, Predicate
 from discreet.query.query import Query
 from discreet.query.validate import Question, parse_question
+from discreet.release.methods import SyntheticMethod
 from discreet.schema import Schema
 from discreet.untrusted import copy_items, require_callable
 from discreet.verification.replays.neighbors import (
@@ -229,15 +230,14 @@ def assert_private_session(
 
 def assert_private_release(
     schema: Schema,
-    method: str,
-    epsilon: object = 1,
+    method: SyntheticMethod | str,
     count: int = DEFAULT_PAIRS,
     entropy: Entropy | None = None,
-    **options: Any,
+    **options: object,
 ) -> Replay:
     """Replay private-columns, private-linked or private-records, with its options, as `assert_private` does."""
     small_schema = limit_units(schema)
-    planned = plan_replayed_release(small_schema, method, epsilon, **options)
+    planned = plan_replayed_release(small_schema, method, options)
     neighbors = _alternate_pairs(small_schema, [generate_pairs(small_schema, {}, entropy)])
     pairs = islice(neighbors, as_int(count, "how many pairs"))
     return find_worst_replay((pair, replay_release_plan(small_schema, planned, *pair)) for pair in pairs)

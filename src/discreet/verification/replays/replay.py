@@ -47,7 +47,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.query import to_sql
 from discreet.query.scan import Cell
 from discreet.query.validate import Question, parse_question
-from discreet.release.methods import build_synthetic_recipe
+from discreet.release.methods import SyntheticMethod, build_synthetic_recipes
 from discreet.release.publish_synthetic import plan_synthetic_files
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
@@ -336,23 +336,25 @@ def _touches_region(region: SubAccount, schema: Schema, differing_rows: Iterable
     return any(isinstance(code, int) and str(column.decode(code)) == region.name for code in codes)
 
 
-def plan_replayed_release(schema: Schema, method: str, epsilon: object, **options: Any) -> SyntheticPlan:
-    """Plan a synthetic file from public facts; `options` are those of `build_synthetic_recipe`."""
-    return plan_synthetic_files(schema, [build_synthetic_recipe(schema, method, epsilon, **options)])[0]
+def plan_replayed_release(
+    schema: Schema, method: SyntheticMethod | str, options: Mapping[str, object]
+) -> SyntheticPlan:
+    """Plan a synthetic file from public facts; of a method that is named epsilon is 1 unless it is given."""
+    all_options = {"epsilon": 1} | dict(options) if isinstance(method, str) else options
+    return plan_synthetic_files(schema, build_synthetic_recipes(schema, method, all_options))[0]
 
 
 def replay_release(
     schema: Schema,
-    method: str,
+    method: SyntheticMethod | str,
     rows: TableRows,
     other_rows: TableRows,
-    epsilon: object = 1,
     entropy: Entropy | None = None,
-    **options: Any,
+    **options: object,
 ) -> Replay:
     """Replay private-columns, private-linked or private-records on both tables, up to where noise would be added."""
     require_snapshot(schema, rows, other_rows)
-    plan = plan_replayed_release(schema, method, epsilon, **options)
+    plan = plan_replayed_release(schema, method, options)
     return replay_release_plan(schema, plan, rows, other_rows, entropy)
 
 
