@@ -133,7 +133,14 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "return type(diversity)(*astuple(diversity))": (COPIES, 1),
     "arguments = [getattr(self, name) for name in signature(type(self)).parameters]": (COPIES, 2),
     "parameters = {field.name: getattr(choice, field.name) for field in fields(Quanti": (COPIES, 2),
-    "recipe = ProtectionRecipe(method_name, _parse_at_least_two(k), *roles, **options": (READS_ATTRIBUTES, 1),
+    "first, *others = ( item for item in signature(run, eval_str=True).parameters.val": (OPTIONS, 1),
+    "run.__annotations__ = {item.name: item.annotation for item in parameters}": (OPTIONS, 1),
+    "for item in fields(self):": (COPIES, 1),
+    "if (value := getattr(self, item.name)) is not item.default:": (COPIES, 1),
+    "options: list[tuple[Option, object]] = [ (item.metadata[OPTION], None if item.de": (COPIES, 1),
+    "values = {name: (getattr(self, name), default) for name, (_, default) in self.li": (READS_ATTRIBUTES, 1),
+    "for column in parse_column_names(getattr(self, name) or ()):": (READS_ATTRIBUTES, 1),
+    "values = {name: getattr(self.method, name) for name in names}": (READS_ATTRIBUTES, 1),
     'parameters = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", ': (READS_ATTRIBUTES, 1),
     "value = require_storable_text(getattr(self, name), name, max_lengths.get(name, M": (READS_ATTRIBUTES, 1),
     "object.__setattr__(self, name, bool(getattr(self, name)))": (READS_ATTRIBUTES, 1),
@@ -250,7 +257,7 @@ SENT = {
     "Ask": f"{QUESTION} constraints fresh stored_only ranges population population_size",
     "PreviewAsk": QUESTION,
     "Publish": """method k t epsilon delta format report columns pairs keep apart ks informed swap diversity weights
-        strata grouping hierarchies loss suppress form partition buckets""",
+        strata grouping hierarchies loss suppress form partition buckets groups_per_bucket""",
     "Sweep": "ks methods t",
     "OpenSession": "noise_scale epsilon",
     "SessionAsk": "question noise_scale",
@@ -367,7 +374,8 @@ def test_a_service_has_these_tables_and_takes_these_bodies(asked_dataset: Path, 
     token = run_successfully("token", "create", "--config", config, "--analyst", "ann", "--json").document
     assert " ".join(token) == "id analyst role created expires revoked valid token"
     assert tables(tmp_path / "service.db") == {name: " ".join(columns.split()) for name, columns in STORE.items()}
-    found = {name: set(getattr(models, name).model_fields) for name in SENT}
+    kinds = {name: [getattr(models, name)] for name in SENT} | {"Publish": models.RELEASE_MODELS.values()}
+    found = {name: {field for model in kinds[name] for field in model.model_fields} for name in SENT}
     assert found == {name: set(names.split()) for name, names in SENT.items()}
 
 

@@ -15,6 +15,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    RootModel,
     StrictBool,
     StrictFloat,
     StrictInt,
@@ -165,11 +166,7 @@ class ReleaseRequest(RequestModel):
 
 
 def _build_model(
-    name: str,
-    help_text: str | None,
-    base: type[RequestModel],
-    options: Mapping[str, tuple[Option, object]],
-    **method: Any,
+    name: str, base: type[RequestModel], help_text: str | None, options: Mapping[str, tuple[Option, object]]
 ) -> type[RequestModel]:
     """Build the model of a body whose fields are the options of a release method."""
     fields: dict[str, Any] = {}
@@ -178,32 +175,31 @@ def _build_model(
         if default is None and not option.missing:
             value_type |= None
         fields[option.name] = value_type, Field(... if option.missing else default, description=option.help)
-    return create_model(name, __base__=base, __doc__=help_text, **method, **fields)
+    if base is ReleaseRequest:
+        fields["method"] = Literal[name], ...
+    title = "".join(word.title() for word in ("publish", *name.split("-")))
+    return create_model(title, __base__=base, __doc__=help_text, **fields)
 
 
 RELEASE_MODELS: Mapping[str, type[RequestModel]] = {
-    name: _build_model(
-        f"Publish{name.title().replace('-', '')}",
-        method.__doc__,
-        ReleaseRequest,
-        method.list_options(),
-        method=(Literal[name], ...),
-    )
-    for name, method in METHODS.items()
+    name: _build_model(name, ReleaseRequest, method.__doc__, method.list_options()) for name, method in METHODS.items()
 }
 """The body of a release by its method."""
 if TYPE_CHECKING:
     Publish = RequestModel
     Expect = RequestModel
 else:
-    Publish = Annotated[reduce(or_, RELEASE_MODELS.values()), Field(discriminator="method")]
-    Expect = _build_model(
-        "Expect",
-        "A private file to be planned, for nothing; without a method, every one that can be made.",
-        RequestModel,
-        list_synthetic_options(),
-        method=(Literal[tuple(SYNTHETIC_METHODS)] | None, None),
-    )
+
+    class Publish(RootModel[Annotated[reduce(or_, RELEASE_MODELS.values()), Field(discriminator="method")]]):
+        """A release to be made: a method with its options."""
+
+        model_config = _with_example(method="private-linked", epsilon="1", format="csv")
+
+    class Expect(_build_model("preview", RequestModel, None, list_synthetic_options())):
+        """A private file to be planned, for nothing; without a method, every one that can be made."""
+
+        model_config = _with_example(epsilon="1", columns=["age", "sex"])
+        method: Literal[tuple(SYNTHETIC_METHODS)] | None = None
 
 
 class Sweep(RequestModel):
