@@ -77,15 +77,15 @@ class PublishGroup(TyperGroup):
     """The methods of `discreet publish`, listed by what they promise."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Refuse a schema in the place of a method, with the right form."""
-        if args and args[0] != "--help" and args[0] not in self.commands:
-            named = [name for name in self.commands if name in args or f"--{name}" in args]
-            example = named[0] if named else "private-linked"
+        """Refuse a schema in the place of the method, and show the right form."""
+        if not args or args[0] in {"--help", *self.commands}:
+            return super().parse_args(ctx, args)
+        if args[0].startswith("-") or args[0].endswith((".yaml", ".yml")):
+            example = next((name for name in self.commands if name in args or f"--{name}" in args), "private-linked")
             raise InvalidInput(
-                f"the method comes before the schema, as in: discreet publish {example} SCHEMA; "
-                f"methods are {', '.join(METHODS)}"
+                f"the method comes first: discreet publish {example} SCHEMA; see discreet publish --help"
             )
-        return super().parse_args(ctx, args)
+        raise InvalidInput(f"a file is protected by {', '.join(METHODS)}; {args[0][:40]!r} is none of them")
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
         """List the commands by panel, as Typer does with Rich alone."""
@@ -101,7 +101,7 @@ def build_publish_app(format_example: Callable[[str], str]) -> typer.Typer:
     commands = [(DP_PANEL, name, _build_method_command(name, method)) for name, method in SYNTHETIC_METHODS.items()]
     commands += [(WEAKER_PANEL, name, _build_method_command(name, item)) for name, item in PROTECTION_METHODS.items()]
     preview = _add_options(run_publish_preview, list_synthetic_options())
-    commands += [(DRY_RUN_PANEL, "preview", preview), (DRY_RUN_PANEL, "sweep", run_sweep)]
+    commands += [(DRY_RUN_PANEL, "preview", preview), (DRY_RUN_PANEL, "sweep", run_publish_sweep)]
     for panel, name, command in commands:
         app.command(name, rich_help_panel=panel, epilog=format_example(f"publish {name}"))(command)
     return app
@@ -140,11 +140,11 @@ def _add_options(run: Callable[..., None], options: Mapping[str, tuple[Option, o
     first, *others = (
         item for item in signature(run, eval_str=True).parameters.values() if item.kind != item.VAR_KEYWORD
     )
-    own = [
+    chosen = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default or None, annotation=_build_annotation(option))
         for name, (option, default) in options.items()
     ]
-    parameters = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in (first, *own, *others)]
+    parameters = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in (first, *chosen, *others)]
     run.__annotations__ = {item.name: item.annotation for item in parameters}
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return run
@@ -199,7 +199,7 @@ def run_publish_preview(
         terminal.print_screen(*_render_plans(plans, choice), build_text(left))
 
 
-def run_sweep(
+def run_publish_sweep(
     schema: SchemaFile,
     ks: SweepRange = "k=3..300",
     method: SweptMethods = None,

@@ -221,7 +221,7 @@ COLUMNS = Option(
     "columns",
     "columns",
     _parse_released_columns,
-    "Column to release. Default: all columns but identifiers and those that follow from others.",
+    "Columns to release. Default: all but identifiers and columns that follow from others.",
     "COLUMN",
     ("--column",),
     check=_check_released,
@@ -251,7 +251,7 @@ KEEP = Option(
     "keep",
     "columns",
     parse_column_names,
-    "Column without a role to release unchanged as well.",
+    "Columns without a role to release unchanged as well.",
     "COLUMN",
     check=_check_kept,
 )
@@ -308,7 +308,7 @@ GROUPS_PER_BUCKET = Option(
 )
 PARTITION = _define_choice("partition", "Columns that groups are formed by.", "confidential", "quasi")
 HIERARCHIES = Option(
-    "hierarchies", "levels", _parse_hierarchies, "JSON file with the generalization levels of columns.", "FILE"
+    "hierarchies", "levels", _parse_hierarchies, "Generalization levels of the columns, in JSON.", "FILE"
 )
 LOSS = _define_choice("loss", "Information loss to minimize.", "precision", "discernibility", "class-size", "ncp")
 SUPPRESS = Option("suppress", "number", _parse_suppress, "Maximum share of rows to leave out, e.g. 0.05.", "S")

@@ -77,7 +77,7 @@ class ReleaseMethod:
         values = {name: (getattr(self, name), default) for name, (_, default) in self.list_options().items()}
         return {name: value for name, (value, default) in values.items() if value != default}
 
-    def check_columns(self, schema: Schema) -> None:
+    def _check_columns(self, schema: Schema) -> None:
         """Refuse columns that do not fit their option."""
         for name, (option, _) in self.list_options().items():
             if option.check is not None:
@@ -102,7 +102,7 @@ class SyntheticMethod(ReleaseMethod):
             raise InvalidInput(
                 f"{schema.name} allows no delta; leave it out, or add approx-dp to the models of the schema"
             )
-        self.check_columns(schema)
+        self._check_columns(schema)
         recipe = SyntheticRecipe(self, _choose_columns(schema, self.columns), rows)
         if recipe.k is not None and recipe.k > rows:
             raise InvalidInput(f"k must be at most the number of rows, {rows}; got {recipe.k}")
@@ -153,7 +153,7 @@ class ProtectionMethod(ReleaseMethod):
 
     def resolve(self, schema: Schema) -> ProtectionRecipe:
         """Apply the method to a table, or refuse with one sentence about what does not fit."""
-        self.check_columns(schema)
+        self._check_columns(schema)
         quasi, confidential = get_column_roles(schema)
         roles: dict[Role, tuple[str, ...]] = {"quasi-identifier": quasi, "confidential": confidential}
         for role, names in roles.items():

@@ -262,13 +262,14 @@ def _redirect_to_job(job: dict[str, object]) -> Response:
 
 def _read_release(form: ConsoleForm) -> dict[str, Any]:
     """The form of a method as a body of the API."""
-    method, output = form.get_text("method"), {"format": form.get_text("format") or "csv", "report": True}
+    method, file_format = form.get_text("method"), form.get_text("format")
     own_options = METHODS[method].list_options() if method in METHODS else {}
     foreign = {name for item in METHODS.values() for name in item.list_options()} - own_options.keys()
     values: dict[str, object] = {name: form.get_text(name) for name in foreign}
     values |= {name: _read_option(form, option) for name, (option, _) in own_options.items()}
     options = {name: value for name, value in values.items() if value not in ("", None, False, [])}
     build_method(method, options)  # refused in its own words
+    output = {"report": True} | ({"format": file_format} if file_format else {})
     return forms.validate_body(d.RELEASE_MODELS[method], {"method": method} | options | output)
 
 
