@@ -135,6 +135,7 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "parameters = {field.name: getattr(choice, field.name) for field in fields(Quanti": (COPIES, 2),
     "first, *others = ( item for item in signature(run, eval_str=True).parameters.val": (OPTIONS, 1),
     "run.__annotations__ = {item.name: item.annotation for item in parameters}": (OPTIONS, 1),
+    "return METHODS[name](**stated)": (READS_ATTRIBUTES, 1),
     "for item in fields(self):": (COPIES, 1),
     "if (value := getattr(self, item.name)) is not item.default:": (COPIES, 1),
     "options: list[tuple[Option, object]] = [ (item.metadata[OPTION], None if item.de": (COPIES, 1),

@@ -33,10 +33,10 @@ EXAMPLES = {
     "preview": 'discreet preview work/registry.yaml "SELECT MEDIAN(income) FROM registry" --epsilon 0.1',
     "budget": "discreet budget work/registry.yaml",
     "history": "discreet history work/registry.yaml --limit 5",
-    "publish private-columns": "discreet publish private-columns work/registry.yaml --epsilon 1 --out columns.csv",
-    "publish private-records": "discreet publish private-records work/registry.yaml --epsilon 1 --column age "
+    "publish private-columns": "discreet publish private-columns work/registry.yaml --epsilon 0.5 --out columns.csv",
+    "publish private-records": "discreet publish private-records work/registry.yaml --epsilon 0.5 --column age "
     "--column sex --out records.csv",
-    "publish private-linked": "discreet publish private-linked work/registry.yaml --epsilon 1 --out linked.csv",
+    "publish private-linked": "discreet publish private-linked work/registry.yaml --epsilon 0.5 --out linked.csv",
     "publish mdav": "discreet publish mdav work/registry.yaml -k 10 --out protected.csv",
     "publish generalise": "discreet publish generalise work/registry.yaml -k 10 --suppress 0.05 --out ranges.csv",
     "publish mdav-swap": "discreet publish mdav-swap work/registry.yaml -k 10 --out swapped.csv",

@@ -29,8 +29,6 @@ OptionKind = Literal[
     "integer", "auto", "number", "boolean", "choice", "text", "column", "columns", "pairs", "sizes", "levels"
 ]
 """The form of a value; `auto` is an integer or "auto", `sizes` has an integer for each of some columns."""
-Parser = Callable[[object], object]
-ColumnCheck = Callable[["Schema", str], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Option:
 
     name: str
     kind: OptionKind
-    parse: Parser
+    parse: Callable[[object], object]
     help: str
     metavar: str = ""
     flags: tuple[str, ...] = ()
@@ -47,7 +45,7 @@ class Option:
     choices: tuple[str, ...] = ()
     missing: str = ""
     """For an option that is needed: the refusal where it is left out."""
-    check: ColumnCheck | None = None
+    check: Callable[[Schema, str], object] | None = None
     """A check of each column that it names."""
 
     @property

@@ -5,6 +5,7 @@ Commands, requests, forms and clients are made from the options that these class
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from fractions import Fraction
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseMethod:
+class ReleaseMethod(ABC):
     """A release method with its options; every option is copied as plain data, since it meets the rows."""
 
     stored_name: ClassVar[str]
@@ -76,6 +77,10 @@ class ReleaseMethod:
         """List the values of the options that are set, by name."""
         values = {name: (getattr(self, name), default) for name, (_, default) in self.list_options().items()}
         return {name: value for name, (value, default) in values.items() if value != default}
+
+    @abstractmethod
+    def resolve(self, schema: Schema) -> SyntheticRecipe | ProtectionRecipe:
+        """Apply the method to a table, or refuse with one sentence about what does not fit."""
 
     def _check_columns(self, schema: Schema) -> None:
         """Refuse columns that do not fit their option."""
@@ -256,28 +261,26 @@ PROTECTION_METHODS: Mapping[str, type[ProtectionMethod]] = {
 METHODS: Mapping[str, type[ReleaseMethod]] = {**SYNTHETIC_METHODS, **PROTECTION_METHODS}
 
 
-def build_method(method: ReleaseMethod | str, options: Mapping[str, object]) -> SyntheticMethod | ProtectionMethod:
+def build_method(method: ReleaseMethod | str, options: Mapping[str, object]) -> ReleaseMethod:
     """Build a method from its name and options, or copy one that is built; refuse what it does not have."""
     stated = _drop_unset(options)
     if has_type(method, ReleaseMethod):
-        known = (*SYNTHETIC_METHODS.values(), *PROTECTION_METHODS.values())
-        own_method = require_exact_class(
-            method, known, "a method is one of those of discreet.sdc and discreet.synthetic"
-        )
+        refusal = "a method is one of those of discreet.sdc and discreet.synthetic"
+        built = require_exact_class(cast("ReleaseMethod", method), tuple(METHODS.values()), refusal)
         for name in stated:
             raise InvalidInput(f"give {name} to the method itself, as in Mdav(k=5), and not beside it")
-        return replace(cast("SyntheticMethod | ProtectionMethod", own_method))
+        return replace(built)
     name = copy_text(method, "a method")
     if name not in METHODS:
         raise InvalidInput(f"a file is protected by {', '.join(METHODS)}; {name[:40]!r} is none of them")
-    method_class = METHODS[name]
     if name in PROTECTION_METHODS and "epsilon" in stated:
         raise InvalidInput(f"{name} promises no differential privacy and has no epsilon; leave it out")
-    _require_known(name, stated, method_class.list_options())
-    for option, _ in method_class.list_options().values():
+    known = METHODS[name].list_options()
+    _require_known(name, stated, known)
+    for option, _ in known.values():
         if option.missing and option.name not in stated:
             raise InvalidInput(f"{name} {option.missing}")
-    return cast("SyntheticMethod | ProtectionMethod", method_class(**stated))
+    return METHODS[name](**stated)
 
 
 def _drop_unset(options: Mapping[str, object]) -> dict[str, object]:
@@ -296,12 +299,10 @@ def _require_known(subject: str, stated: Mapping[str, object], known: Mapping[st
 
 def build_synthetic_method(method: SyntheticMethod | str, options: Mapping[str, object]) -> SyntheticMethod:
     """Build a synthetic method as `build_method` does; other methods are refused."""
-    if isinstance(method, str) and method not in SYNTHETIC_METHODS:
-        raise InvalidInput(f"private files are {', '.join(SYNTHETIC_METHODS)}; {method[:40]!r} is none of them")
-    built = build_method(method, options)
-    if not isinstance(built, SyntheticMethod):
-        raise InvalidInput(f"private files are {', '.join(SYNTHETIC_METHODS)}; {built.stored_name!r} is none of them")
-    return built
+    name = str(getattr(method, "stored_name", method))
+    if name not in SYNTHETIC_METHODS:
+        raise InvalidInput(f"private files are {', '.join(SYNTHETIC_METHODS)}; {name[:40]!r} is none of them")
+    return cast("SyntheticMethod", build_method(method, options))
 
 
 def build_synthetic_recipes(

@@ -176,7 +176,7 @@ def _build_model(
             value_type |= None
         fields[option.name] = value_type, Field(... if option.missing else default, description=option.help)
     if base is ReleaseRequest:
-        fields["method"] = Literal[name], ...
+        fields["method"] = Literal[name], Field(description="The release method.")
     title = "".join(word.title() for word in ("publish", *name.split("-")))
     return create_model(title, __base__=base, __doc__=help_text, **fields)
 
@@ -199,7 +199,7 @@ else:
         """A private file to be planned, for nothing; without a method, every one that can be made."""
 
         model_config = _with_example(epsilon="1", columns=["age", "sex"])
-        method: Literal[tuple(SYNTHETIC_METHODS)] | None = None
+        method: Literal[tuple(SYNTHETIC_METHODS)] | None = Field(None, description="Only this method.")
 
 
 class Sweep(RequestModel):
@@ -210,7 +210,7 @@ class Sweep(RequestModel):
     methods: Annotated[list[Text], Field(max_length=20)] = Field(
         default_factory=list, description="Which methods to compare; without them, those that a sweep knows."
     )
-    t: Number | None = None
+    t: Number | None = Field(None, description="The t of t-closeness; 2 if it is left out.")
 
 
 class OpenSession(RequestModel):
