@@ -55,7 +55,7 @@ class Option:
 
 
 def _parse_number(value: object, name: str) -> Fraction:
-    return parse_rational(cast("str", value), name) if has_type(value, str) else as_rational(value, name)
+    return parse_rational(value, name) if has_type(value, str) else as_rational(value, name)
 
 
 def _parse_integer(value: object, name: str, minimum: int = 2) -> int:
@@ -85,11 +85,11 @@ def parse_delta(value: object) -> Fraction | None:
 
 def parse_column_names(value: object) -> tuple[str, ...]:
     names = copy_tree(value, "columns")
-    if isinstance(names, str):
-        return (names,)
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    listed = [names] if isinstance(names, str) else names
+    texts = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    if not isinstance(listed, list) or len(texts) < len(listed):
         raise InvalidInput("columns are named by a list of texts, such as ['age', 'sex']")
-    return tuple(names)
+    return tuple(texts)
 
 
 def _parse_released_columns(value: object) -> tuple[str, ...]:
@@ -101,20 +101,20 @@ def _parse_released_columns(value: object) -> tuple[str, ...]:
 
 def _parse_pairs(value: object) -> tuple[tuple[str, ...], ...]:
     listed = copy_tree(value, "pairs")
-    pairs = [pair.split(",") if isinstance(pair, str) else pair for pair in listed] if isinstance(listed, list) else []
-    is_pair = [isinstance(pair, list) and len(pair) == 2 and pair[0] != pair[1] for pair in pairs]
-    if not isinstance(listed, list) or not all(is_pair):
+    parts = [pair.split(",") if isinstance(pair, str) else pair for pair in listed] if isinstance(listed, list) else []
+    pairs = tuple(parse_column_names(pair) for pair in parts)
+    if not isinstance(listed, list) or any(len(pair) != 2 or len(set(pair)) != 2 for pair in pairs):
         raise InvalidInput("a pair is two different columns of the file, such as age,bmi")
-    return tuple(tuple(map(str, pair)) for pair in pairs)
+    return pairs
 
 
 def _parse_sizes(value: object) -> Mapping[str, int]:
     sizes = copy_tree(value, "a k for each column")
-    if isinstance(sizes, list) and all(isinstance(text, str) and "=" in text for text in sizes):
-        sizes = dict(text.split("=", 1) for text in sizes)
-    if not isinstance(sizes, dict):
+    parts = [str(text).partition("=") for text in sizes] if isinstance(sizes, list) else []
+    if not isinstance(sizes, dict | list) or not all(equals for _, equals, _ in parts):
         raise InvalidInput("a separate k is a column and its k, such as income=20, or a mapping such as {'income': 20}")
-    return MappingProxyType({str(name): _parse_integer(k, f"the k of {str(name)[:40]!r}") for name, k in sizes.items()})
+    items = sizes.items() if isinstance(sizes, dict) else [(name, k) for name, _, k in parts]
+    return MappingProxyType({str(name): _parse_integer(k, f"the k of {str(name)[:40]!r}") for name, k in items})
 
 
 def _parse_t(value: object) -> Fraction:
@@ -149,7 +149,7 @@ def _parse_hierarchies(value: object) -> Mapping[str, object]:
             raise InvalidInput("hierarchies cannot be read as JSON; check the brackets and quotes") from None
     if not isinstance(levels, dict):
         raise InvalidInput("hierarchies are a mapping such as {'age': [5, 10], 'sex': [{'F': 'any', 'M': 'any'}]}")
-    return MappingProxyType(levels)
+    return MappingProxyType({str(name): level for name, level in levels.items()})
 
 
 def _parse_suppress(value: object) -> Fraction:

@@ -266,7 +266,7 @@ def build_method(method: ReleaseMethod | str, options: Mapping[str, object]) -> 
     stated = _drop_unset(options)
     if has_type(method, ReleaseMethod):
         refusal = "a method is one of those of discreet.sdc and discreet.synthetic"
-        built = require_exact_class(cast("ReleaseMethod", method), tuple(METHODS.values()), refusal)
+        built = require_exact_class(method, tuple(METHODS.values()), refusal)
         for name in stated:
             raise InvalidInput(f"give {name} to the method itself, as in Mdav(k=5), and not beside it")
         return replace(built)
