@@ -187,14 +187,14 @@ def _copy_argument(argument: object) -> object:
         copied: Array = np.array(argument, subok=False)
         if copied.dtype.kind in "if":
             return freeze_array(copied)
-    name = type(argument).__name__
-    if name == "csc_array":
+    kind = type(argument)
+    if kind.__name__ == "csc_array":
         from scipy import sparse
 
         if has_exact_type(argument, sparse.csc_array):
             arrays = tuple(map(_copy_argument, (argument.data, argument.indices, argument.indptr)))
             return sparse.csc_array(arrays, shape=argument.shape)
-    raise InvalidInput(f"a constraint is of numbers and cells, got {name}; make it with total and its like")
+    raise InvalidInput(f"a constraint is of numbers and cells, got {kind.__name__}; make it with total and its like")
 
 
 def _bind_same_total(noisy: Array, name: str, places: Places | None) -> Equalities:
