@@ -98,6 +98,8 @@ class QueryOptions(CheckedValue):
     max_epsilon: Fraction | None = None
     target_accuracy: Accuracy | None = None
     """The accuracy that the epsilon was found for: the mechanism must have it too."""
+    mechanism: str | None = None
+    """The mechanism asked for, by the name it goes by; None where the best is chosen."""
     stored_mechanisms: tuple[str, ...] = ()
     """The mechanisms, aggregate by aggregate, that a stored answer was drawn by: no others are weighed."""
 
@@ -145,6 +147,7 @@ FIELD_COPIERS: Mapping[str, Callable[[object], object]] = {
     "prior": _copy_prior,
     "distance": _copy_distance,
     "model": partial(copy_text, subject="a model"),
+    "mechanism": partial(copy_text, subject="a mechanism"),
     "expected_rows": partial(as_int, name="the number of rows expected"),
     "interval": bool,
     "stored_mechanisms": _copy_names,
@@ -165,6 +168,7 @@ def build_query_options(
     rows: object = None,
     tail: bool | None = None,
     max_epsilon: Fraction | None = None,
+    mechanism: str | None = None,
 ) -> QueryOptions:
     """Build the options of a question from plain numbers and texts; numbers by their decimal text."""
     return QueryOptions(
@@ -179,6 +183,7 @@ def build_query_options(
         expected_rows=None if rows is None else min(as_int(rows, "the number of rows expected"), MAX_EXPECTED_ROWS),
         tail=tail,
         max_epsilon=max_epsilon,
+        mechanism=mechanism,
     )
 
 

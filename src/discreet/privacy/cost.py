@@ -56,6 +56,11 @@ class PrivacyCost(CheckedValue):
         return PrivacyCost(epsilon, rho, self.gaussian_rho + other.gaussian_rho, self.delta + other.delta)
 
 
+def compute_pure_cost(epsilon: Fraction) -> PrivacyCost:
+    """The cost of a pure loss, which is epsilon^2 / 2 of zCDP."""
+    return PrivacyCost(epsilon, epsilon**2 / 2)
+
+
 @dataclass(frozen=True, slots=True)
 class SubAccount(CheckedValue):
     """An account of its own for one partition or one individual; one unit touches at most `max_accounts` of a kind.
