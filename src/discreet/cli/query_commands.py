@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,7 +23,6 @@ from discreet.cli.terminal import (
     OneAnalyst,
     PopulationSize,
     Prior,
-    QueryRequest,
     Question,
     Reuse,
     Rows,
@@ -35,17 +34,13 @@ from discreet.cli.terminal import (
     build_text,
     build_warning,
     format_owner,
-    parse_query_request,
 )
-from discreet.errors import InvalidInput
 from discreet.formatting import VALUE_DIGITS, format_budget_left, format_cost, format_upper
-from discreet.numeric import parse_rational
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from discreet.answers.answer import PopulationEstimate, RangeCount
     from discreet.ledger import Balance, Entry
 
 
@@ -79,7 +74,7 @@ def run_ask(
     interval: Interval = False,
     rows: Rows = None,
     tail: Tail = None,
-    constraint: Constraints = None,
+    constraints: Constraints = None,
     plot: Plot = None,
     ranges: Ranges = None,
     population: WithPopulation = False,
@@ -94,49 +89,33 @@ def run_ask(
     json: Json = False,
 ) -> None:
     """Answer a question. The same question again is answered from what is stored, and free."""
-    from discreet import custodian
-    from discreet.answers.answer import NO_PICTURE
+    options = terminal.parse_flags(locals())
     from discreet.charts import check_picture_path
     from discreet.cli.screens import render_answer
-    from discreet.client.encode_requests import parse_range
-    from discreet.custodian import Custodian, status
-    from discreet.custodian.preview import is_any_price
+    from discreet.custodian import Custodian, status, validate_question
+    from discreet.custodian.preview import find_max_epsilon, list_balances
+    from discreet.planner.options import parse_range
     from discreet.schema import load_schema
 
-    request = parse_query_request(question, epsilon, delta, noise_scale, accuracy, rows)
-    options = _build_options(request, distance, interval, tail)
+    text = terminal.read_question(question)
     if plot is not None:
         check_picture_path(plot)
     declared = load_schema(schema)
-    range_ends = [parse_range(text) for text in ranges or ()]
-    size = None if population_size is None else parse_rational(population_size, "--population-size")
-    with_population = population or size is not None
-    # Whatever is refused is refused before anything is registered or charged.
-    is_any_price(reuse)
-    custodian.check_ranges(declared, request.question, range_ends)
-    noise = request.epsilon, request.delta, prior, model
-    custodian.check_constraints(declared, request.question, constraint or (), *noise, **options)
-    if with_population:
-        custodian.check_population(declared, request.question, size, *noise, **options)
     if plot is not None or status.find_current_snapshot(declared) is None:
-        preview = custodian.preview_from_schema(
-            declared, request.question, request.epsilon, prior, request.delta, model, **options
-        )
-        if plot is not None and not preview.pictured:
-            raise InvalidInput(NO_PICTURE)
+        # Whatever is refused is refused before anything is registered.
+        max_epsilon = find_max_epsilon(options, list_balances(declared, analyst))
+        validate_question(declared, text, options, max_epsilon=max_epsilon, plot=plot is not None)
     with terminal.show_stages() as progress, Custodian.open(schema, ledger, None, progress, wait) as open_custodian:
         progress("answering")
-        arguments = (request.epsilon, prior, analyst, key, request.delta, model, fresh)
-        options |= {"constraints": constraint or (), "reuse": reuse}
-        answer = open_custodian.answer(request.question, *arguments, **options)
+        answer = open_custodian._charge_and_measure(text, options, analyst)()
         balances = open_custodian.budget(analyst)
     picture_path = None if plot is None else answer.plot(plot)
-    range_estimates = [answer.range(low, high) for low, high in range_ends]
-    estimates = answer.population(size=size) if with_population else None
     if json:
-        terminal.print_json(answer.to_json() | _build_extra_fields(range_estimates, estimates))
+        terminal.print_json(answer.to_json() | status.additions_to_json(answer, options))
     else:
-        terminal.print_screen(*render_answer(answer, balances, picture_path, range_estimates, estimates or ()))
+        range_estimates = [answer.range(*parse_range(ends)) for ends in options.ranges]
+        estimates = answer.population(size=options.population_size) if options.wants_population else ()
+        terminal.print_screen(*render_answer(answer, balances, picture_path, range_estimates, estimates))
 
 
 def run_preview(
@@ -158,33 +137,21 @@ def run_preview(
     json: Json = False,
 ) -> None:
     """Say what a question would cost and how good its answer would be. It reads no row and charges nothing."""
+    options = terminal.parse_flags(locals())
     from discreet.cli.screens import render_preview
-    from discreet.custodian import status
+    from discreet.custodian import preview_question, status
+    from discreet.custodian.preview import NO_SNAPSHOT
     from discreet.schema import load_schema
 
-    request = parse_query_request(question, epsilon, delta, noise_scale, accuracy, rows)
-    declared = load_schema(schema)
-    noise = (request.epsilon, prior, request.delta, model)
-    options = _build_options(request, distance, interval, tail)
-    preview = status.preview_with_ledger(declared, ledger, analyst, request.question, *noise, reuse=reuse, **options)
+    text, declared = terminal.read_question(question), load_schema(schema)
+    snapshot = status.find_current_snapshot(declared)
+    snapshot_name = NO_SNAPSHOT if snapshot is None else snapshot.name
+    with status.open_own_ledger(declared, ledger) as open_ledger:
+        preview = preview_question(declared, text, options, analyst, open_ledger, snapshot_name)
     if json:
         terminal.print_json(status.preview_to_json(preview))
     else:
         terminal.print_screen(*render_preview(preview))
-
-
-def _build_extra_fields(
-    ranges: Sequence[RangeCount], population: Sequence[Mapping[str, PopulationEstimate]] | None
-) -> dict[str, Any]:
-    fields: dict[str, Any] = {"ranges": [estimate.to_json() for estimate in ranges]} if ranges else {}
-    if population is not None:
-        fields["population"] = [{name: estimate.to_json() for name, estimate in row.items()} for row in population]
-    return fields
-
-
-def _build_options(request: QueryRequest, distance: str | None, interval: bool, tail: bool | None) -> dict[str, Any]:
-    options: dict[str, Any] = {"accuracy": request.accuracy, "noise_scale": request.noise_scale, "rows": request.rows}
-    return options | {"distance": distance, "interval": interval, "tail": tail}
 
 
 def run_budget(

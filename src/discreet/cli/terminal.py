@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:  # Rich and the ledger take long to load, and help needs neith
     from rich.text import Text
 
     from discreet.ledger import Balance
+    from discreet.planner.options import QueryOptions
 
 MAX_QUESTION_BYTES = 1_000_000
 """The most that is read from standard input; a question may have far fewer characters."""
@@ -117,45 +117,37 @@ LedgerOption = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-@dataclass(frozen=True, slots=True)
-class QueryRequest:
-    """A question with its options parsed."""
-
-    question: str
-    epsilon: Fraction | None
-    delta: Fraction | None
-    noise_scale: Fraction | None
-    accuracy: str | None
-    rows: int | None
-
-
-def parse_query_request(
-    question: str,
-    epsilon: str | None,
-    delta: str | None,
-    noise_scale: str | None = None,
-    accuracy: str | None = None,
-    rows: str | None = None,
-) -> QueryRequest:
-    """Read a question, from standard input where it is -, and parse its options."""
+def read_question(question: str) -> str:
+    """Read a question, from standard input where it is -."""
     text = _read_standard_input() if question == "-" else question
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidInput("the question is not text in UTF-8; write it in UTF-8") from None
-    if (epsilon, noise_scale, accuracy) == (None, None, None):
+    return text
+
+
+def parse_flags(flags: Mapping[str, object]) -> QueryOptions:
+    """Parse the options of a question from the flags of a command, which have their names."""
+    from discreet.planner.options import NOISE_OPTIONS, OPTION_READERS, read_query_options
+
+    if all(flags[name] is None for name in NOISE_OPTIONS):
         raise InvalidInput("say how much noise there may be: --epsilon 0.1 or --accuracy '±50 at 95%'; see --help")
-    count = None if rows is None else parse_rational(rows, "--rows")
-    if count is not None and count.denominator != 1:
-        raise InvalidInput("--rows is a whole number, such as 5000")
-    return QueryRequest(
-        text,
-        None if epsilon is None else parse_rational(epsilon, "epsilon"),
-        None if delta is None else parse_rational(delta, "delta"),
-        None if noise_scale is None else parse_rational(noise_scale, "the noise scale"),
-        accuracy,
-        None if count is None else int(count),
-    )
+    values = {name: flags[name] for name in OPTION_READERS if name in flags}
+    numbers = {name: value for name, value in values.items() if isinstance(value, str) and OPTION_READERS[name].number}
+    return read_query_options(values | {name: _parse_number_flag(name, text) for name, text in numbers.items()})
+
+
+def _parse_number_flag(name: str, text: str) -> Fraction:
+    from discreet.planner.options import OPTION_READERS
+
+    reader, flag = OPTION_READERS[name], f"--{name.replace('_', '-')}"
+    if reader.number == "exact":
+        return parse_rational(text, reader.subject)
+    count = parse_rational(text, flag)
+    if count.denominator != 1:
+        raise InvalidInput(f"{flag} is a whole number, such as 5000")
+    return count
 
 
 def _read_standard_input() -> str:

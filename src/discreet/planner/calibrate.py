@@ -22,7 +22,7 @@ from discreet.planner.candidates import (
     list_measurements,
     split_rho,
 )
-from discreet.planner.options import MAX_QUERY_EPSILON, MIN_QUERY_EPSILON, Accuracy, QueryOptions
+from discreet.planner.options import MAX_QUERY_EPSILON, MIN_QUERY_EPSILON, Accuracy, PlanRequest
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
@@ -34,7 +34,7 @@ WIDENING_FACTOR, MAX_TRIES = 1.0002, 100
 """An advised accuracy that would be refused is widened by this factor, so many times at most."""
 
 
-def find_epsilon(schema: Schema, query: Query, bounds: ContributionBounds, request: QueryOptions) -> Fraction:
+def find_epsilon(schema: Schema, query: Query, bounds: ContributionBounds, request: PlanRequest) -> Fraction:
     """Find the smallest epsilon, to four digits, whose answer is as near as asked with the probability asked."""
     accuracy = request.accuracy or Accuracy(Fraction(1), Fraction(95, 100))
     has_private_keys = any(schema.column(key.column).private_keys for key in query.keys)
@@ -100,7 +100,7 @@ def _find_reachable_accuracy(
 
 
 def _format_refusal(
-    accuracy: Accuracy, request: QueryOptions, needed_epsilon: Fraction | None, reachable_accuracy: str | None
+    accuracy: Accuracy, request: PlanRequest, needed_epsilon: Fraction | None, reachable_accuracy: str | None
 ) -> str:
     if request.max_epsilon is not None and request.max_epsilon < MIN_QUERY_EPSILON:
         return f"{accuracy} cannot be reached: nothing is left of the budget, and only stored answers can be returned"
@@ -152,7 +152,7 @@ def _bracket_epsilon(half_width_at: Callable[[Fraction], float], distance: float
 
 
 def _find_half_width(
-    aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions, confidence: float
+    aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: PlanRequest, confidence: float
 ) -> float:
     schema, rows = bounds.schema, estimate_rows(bounds, request.expected_rows).number
     column = None if aggregate.column is None else schema.column(aggregate.column)

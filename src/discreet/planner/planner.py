@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import Unpack, cast
 
 from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.estimation.grid_prior import GridPrior
@@ -46,7 +46,7 @@ from discreet.planner.candidates import (
     split_rho,
 )
 from discreet.planner.hierarchy_plan import check_hierarchical, list_hierarchies
-from discreet.planner.options import QueryOptions, build_query_options
+from discreet.planner.options import PlanRequest, QueryKeywords, build_plan_request, build_query_options
 from discreet.planner.plan import Candidate, Measurement, Plan, ThresholdedCount, count_answer_cells
 from discreet.planner.public_facts import describe_published
 from discreet.planner.workload import JointCounts, get_single_mechanism, plan_joint_counts
@@ -58,12 +58,22 @@ from discreet.query.validate import validate_query
 from discreet.schema import Schema
 
 
-def plan(schema: Schema, query: Query, *positional: Any, **options: Any) -> Plan:
-    """Plan a question from public facts, with the options of `build_query_options`; refuse what cannot be promised."""
-    return plan_query(schema, query, build_query_options(*positional, **options))
+def plan(
+    schema: Schema,
+    query: Query,
+    epsilon: object = None,
+    *,
+    max_epsilon: Fraction | None = None,
+    **options: Unpack[QueryKeywords],
+) -> Plan:
+    """Plan a question from public facts, with the options of `QueryOptions`; refuse what cannot be promised.
+
+    An accuracy may cost at most `max_epsilon`.
+    """
+    return plan_query(schema, query, build_plan_request(build_query_options(epsilon, **options), max_epsilon))
 
 
-def plan_query(schema: Schema, query: Query, request: QueryOptions) -> Plan:
+def plan_query(schema: Schema, query: Query, request: PlanRequest) -> Plan:
     """Plan a question whose options were read already; the query is checked here, whoever built it."""
     query = validate_query(query, schema)
     _check_request(schema, query, request)
@@ -81,13 +91,13 @@ def plan_query(schema: Schema, query: Query, request: QueryOptions) -> Plan:
     return _plan_with_epsilon(query, bounds, request)
 
 
-def replan_query(base_plan: Plan, request: QueryOptions) -> Plan:
+def replan_query(base_plan: Plan, request: PlanRequest) -> Plan:
     """Plan the same mechanisms with another epsilon, or rho."""
     stored_mechanisms = tuple(measurement.name for measurement in base_plan.measurements)
     return plan_query(base_plan.schema, base_plan.query, replace(request, stored_mechanisms=stored_mechanisms))
 
 
-def _plan_with_epsilon(query: Query, bounds: ContributionBounds, request: QueryOptions) -> Plan:
+def _plan_with_epsilon(query: Query, bounds: ContributionBounds, request: PlanRequest) -> Plan:
     schema, epsilon = bounds.schema, request.epsilon or Fraction(1)
     if query.unit is not None:
         return _plan_unit_query(schema, query, epsilon, request)
@@ -103,7 +113,7 @@ def _plan_with_epsilon(query: Query, bounds: ContributionBounds, request: QueryO
 
 
 def _plan_hierarchical(
-    query: Query, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions
+    query: Query, bounds: ContributionBounds, epsilon: Fraction, request: PlanRequest
 ) -> PlannedMeasurements | None:
     """The best of the ways to measure blocks with their cells; None where a stored answer was drawn cell by cell."""
     hierarchies = list_hierarchies(query, bounds, epsilon, request.delta)
@@ -125,7 +135,7 @@ def _plan_hierarchical(
     return PlannedMeasurements((cast(HierarchicalHistogram, best.measurement),), cost, candidates, None, rows)
 
 
-def _check_request(schema: Schema, query: Query, request: QueryOptions) -> None:
+def _check_request(schema: Schema, query: Query, request: PlanRequest) -> None:
     """Refuse options that do not go together; pure differential privacy is allowed under every model of a schema."""
     model, delta = request.requested_model, request.delta
     if model not in {"dp", *schema.models}:
@@ -166,7 +176,7 @@ def _plan_measurements(
     aggregates: tuple[Aggregate, ...],
     bounds: ContributionBounds,
     epsilon: Fraction,
-    request: QueryOptions,
+    request: PlanRequest,
 ) -> PlannedMeasurements:
     """Each aggregate that is not public already with an even share; totals share one rho where there is a delta."""
     schema, expected_rows = bounds.schema, estimate_rows(bounds, request.expected_rows)
@@ -220,12 +230,12 @@ def _plan_measurements(
     return _plan_jointly(query, aggregates, planned_separately, bounds, share, request)
 
 
-def _get_stored_mechanism(query: Query, aggregate: Aggregate, request: QueryOptions) -> str | None:
+def _get_stored_mechanism(query: Query, aggregate: Aggregate, request: PlanRequest) -> str | None:
     """The mechanism that a stored answer drew an aggregate by; None where no stored answer is read."""
     return request.stored_mechanisms[query.aggregates.index(aggregate)] if request.stored_mechanisms else None
 
 
-def _may_be_gaussian(query: Query, aggregate: Aggregate, request: QueryOptions) -> bool:
+def _may_be_gaussian(query: Query, aggregate: Aggregate, request: PlanRequest) -> bool:
     """Whether a total may get Gaussian noise: where a stored answer is read, if it has it there."""
     stored_mechanism = _get_stored_mechanism(query, aggregate, request)
     return stored_mechanism is None or NOISE_NAMES[DiscreteGaussian] in stored_mechanism
@@ -237,7 +247,7 @@ def _plan_jointly(
     planned: PlannedMeasurements,
     bounds: ContributionBounds,
     share: Fraction,
-    request: QueryOptions,
+    request: PlanRequest,
 ) -> PlannedMeasurements:
     """The counts with all their shares at once, where two or more have pure noise and no prior is at work."""
     pairs = [*zip(aggregates, planned.measurements, strict=True)]
@@ -264,7 +274,7 @@ def _get_label(query: Query, aggregate: Aggregate) -> str:
     return next((output.label for output in outputs if output.aggregate == index), aggregate.function)
 
 
-def _build_request_prior(aggregate: Aggregate, bounds: ContributionBounds, request: QueryOptions) -> GridPrior | None:
+def _build_request_prior(aggregate: Aggregate, bounds: ContributionBounds, request: PlanRequest) -> GridPrior | None:
     column = None if aggregate.column is None else bounds.schema.column(aggregate.column)
     return build_aggregate_prior(aggregate, column, bounds, request.prior, request.tail)
 
@@ -275,7 +285,7 @@ def _select_total(
     bounds: ContributionBounds,
     epsilon: Fraction,
     grid_prior: GridPrior | None,
-    request: QueryOptions,
+    request: PlanRequest,
     rows: int,
     stored_mechanism: str | None,
 ) -> tuple[TotalMeasurement, list[Candidate]]:
@@ -307,7 +317,7 @@ def _build_candidate(
 
 
 def _plan_selection(
-    aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions, stored_mechanism: str
+    aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: PlanRequest, stored_mechanism: str
 ) -> tuple[CandidateSelection, PrivacyCost]:
     column = bounds.schema.column(aggregate.column or "")
     selection_options = request.prior, request.distance, request.interval, stored_mechanism, request.tail
@@ -319,7 +329,7 @@ def _plan_selection(
     return selection, _compute_pure_cost(epsilon)
 
 
-def _plan_unit_query(schema: Schema, query: Query, epsilon: Fraction, request: QueryOptions) -> Plan:
+def _plan_unit_query(schema: Schema, query: Query, epsilon: Fraction, request: PlanRequest) -> Plan:
     column = schema.column(query.column or "")
     measurement = build_unit_query(schema, column, epsilon, request.prior, request.distance, request.tail)
     candidate = _build_candidate(column.name, measurement, schema, epsilon)
@@ -327,7 +337,7 @@ def _plan_unit_query(schema: Schema, query: Query, epsilon: Fraction, request: Q
     return _build_plan(schema, query, epsilon, planned, request)
 
 
-def _plan_by_noise_scale(query: Query, bounds: ContributionBounds, request: QueryOptions) -> Plan:
+def _plan_by_noise_scale(query: Query, bounds: ContributionBounds, request: PlanRequest) -> Plan:
     """Noise of a size that is named: Laplace noise by its scale; under approx-dp Gaussian noise by its deviation."""
     if len(query.aggregates) != 1 or query.unit is not None or query.aggregates[0].function not in TOTAL_FUNCTIONS:
         raise InvalidInput("a noise scale is of one count or sum; ask with an epsilon")
@@ -350,7 +360,7 @@ def _plan_by_noise_scale(query: Query, bounds: ContributionBounds, request: Quer
 
 
 def _plan_single_noise(
-    query: Query, bounds: ContributionBounds, measurement: AdditiveNoise, cost: PrivacyCost, request: QueryOptions
+    query: Query, bounds: ContributionBounds, measurement: AdditiveNoise, cost: PrivacyCost, request: PlanRequest
 ) -> Plan:
     schema, rho, label = bounds.schema, cost.gaussian_rho, _get_label(query, query.aggregates[0])
     public_count = find_public_count(query.aggregates[0], schema, bounds)
@@ -391,7 +401,7 @@ def plan_session_counts(schema: Schema, query: Query, scale: Fraction, epsilon: 
     return Plan(schema, query, epsilon, tuple(measurements), None, label, _compute_pure_cost(epsilon), None)
 
 
-def _plan_thresholded(query: Query, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions) -> Plan:
+def _plan_thresholded(query: Query, bounds: ContributionBounds, epsilon: Fraction, request: PlanRequest) -> Plan:
     """First the keys, then their aggregates; at once where all that is asked is the number of units."""
     schema = bounds.schema
     if request.delta is None:
@@ -421,7 +431,7 @@ def _is_unit_count(aggregate: Aggregate, schema: Schema) -> bool:
     return aggregate.where == TRUE and (is_row_count or aggregate.function == "count_distinct")
 
 
-def _plan_individual_dp(schema: Schema, query: Query, epsilon: Fraction, request: QueryOptions) -> Plan:
+def _plan_individual_dp(schema: Schema, query: Query, epsilon: Fraction, request: PlanRequest) -> Plan:
     if len(query.aggregates) != 1:
         raise Unsupported("individual-dp answers one order statistic at a time")
     aggregate, bounds = query.aggregates[0], ContributionBounds(schema, query.where, count_answer_cells(schema, query))
@@ -442,7 +452,7 @@ def _build_plan(
     query: Query,
     epsilon: Fraction,
     planned: PlannedMeasurements,
-    request: QueryOptions,
+    request: PlanRequest,
     threshold: Threshold | None = None,
     guarantee: Guarantee | None = None,
     rho: Fraction | None = None,
