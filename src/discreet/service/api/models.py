@@ -39,11 +39,8 @@ class FormField:
     kind: Literal["noise", "prior", "text", "integer", "choice", "box", "lines"]
     label: str = ""
     hint: str = ""
-    choices: tuple[tuple[str, str], ...] = ()
-    ticked: bool | str = True
-    """The value of a box that is ticked."""
-    is_kept: bool = True
-    """Whether a form that begins with an earlier question has its value."""
+    ticked: bool | str = True  # the value of a box that is ticked
+    is_kept: bool = True  # whether a form that begins with an earlier question has its value
 
 
 class RequestModel(BaseModel):
@@ -92,7 +89,6 @@ class QuestionModel(RequestModel):
             "choice",
             "Heavy tail in the prior",
             "A tenth of the prior's weight. Automatic: unless the answer is drawn from a prior with ends.",
-            (("", "Automatic (default)"), ("true", "Always"), ("false", "Never")),
         ),
     ] = Field(
         None,
@@ -102,12 +98,7 @@ class QuestionModel(RequestModel):
     )
     reuse: Annotated[
         Literal["any"] | None,
-        FormField(
-            "box",
-            "Take another analyst's stored answer even if it costs more than you offer",
-            ticked="any",
-            is_kept=False,
-        ),
+        FormField("box", "Take another analyst's stored answer even if it costs more than you offer", "", "any", False),
     ] = Field(
         None,
         description="Take another analyst's stored answer also if it costs more than you offer. Default: add noise to "
