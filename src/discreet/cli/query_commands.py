@@ -2,48 +2,113 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from discreet.cli import terminal
 from discreet.cli.terminal import (
-    Accuracy,
-    Analyst,
-    Constraints,
     Delta,
-    DistanceName,
-    Epsilon,
-    Interval,
     Json,
     LedgerOption,
     Model,
-    NoiseScale,
-    OneAnalyst,
-    PopulationSize,
-    Prior,
-    Question,
-    Reuse,
-    Rows,
     SchemaFile,
-    Tail,
-    WithPopulation,
     build_bar,
     build_table,
     build_text,
     build_warning,
     format_owner,
 )
+from discreet.errors import InvalidInput
 from discreet.formatting import VALUE_DIGITS, format_budget_left, format_cost, format_upper
+from discreet.numeric import parse_rational
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
     from discreet.ledger import Balance, Entry
+    from discreet.planner.options import QueryOptions
 
 
+MAX_QUESTION_BYTES = 1_000_000
+"""The most that is read from standard input; a question may have far fewer characters."""
+Question = Annotated[
+    str, typer.Argument(metavar="QUESTION", help="SQL, or - to read it from standard input.", show_default=False)
+]
+Epsilon = Annotated[
+    str | None,
+    typer.Option(
+        metavar="E",
+        help="Privacy budget for this answer, such as 0.1. It is never exceeded, but with --reuse any.",
+        show_default=False,
+    ),
+]
+Accuracy = Annotated[
+    str | None, typer.Option(metavar="A", help="How near it should be, such as '±50 at 95%', instead of an epsilon.")
+]
+NoiseScale = Annotated[
+    str | None,
+    typer.Option(metavar="S", help="The scale of Laplace noise instead of an epsilon; the sd with --model approx-dp."),
+]
+Prior = Annotated[
+    str | None,
+    typer.Option(
+        metavar="P",
+        help="What you know already, such as 'normal(38, 6) on [17, 90]', or '{\"true\": 1, \"false\": 99}'.",
+    ),
+]
+DistanceName = Annotated[
+    str | None,
+    typer.Option(
+        "--distance", metavar="D", help="Refine the prior by this distance: continuous, nominal, ordinal, semantic."
+    ),
+]
+Interval = Annotated[
+    bool, typer.Option("--interval", help="Spend half of epsilon on two values around a quantile or median.")
+]
+Tail = Annotated[
+    bool | None,
+    typer.Option(
+        "--tail/--no-tail",
+        help="Give a tenth of the prior's weight to a heavy (Cauchy) tail, or none. Default: a tail, unless the answer "
+        "is drawn from a prior with ends.",
+        show_default=False,
+    ),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Fewest rows you expect to be selected; states the accuracy of a mean for it."),
+]
+Reuse = Annotated[
+    str | None,
+    typer.Option(
+        metavar="any",
+        help="Take another analyst's stored answer also if it costs more than --epsilon. Default: add noise to it, or "
+        "draw anew.",
+        show_default=False,
+    ),
+]
+Constraints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constraint",
+        metavar="C",
+        help="What you know to be true of a count's rows, such as 'total = 1000', 'each <= 50', 'rising'; repeatable.",
+    ),
+]
+WithPopulation = Annotated[
+    bool,
+    typer.Option("--population", help="Tell counts, means and proportions for the population of a random sample too."),
+]
+PopulationSize = Annotated[
+    str | None, typer.Option(metavar="N", help="The same, for a population of so many units; where theirs is public.")
+]
+Analyst = Annotated[str, typer.Option(metavar="A", help="Who asks.")]
+OneAnalyst = Annotated[str | None, typer.Option(metavar="A", help="One analyst.")]
 Key = Annotated[
     str | None, typer.Option(metavar="K", help="A name for this request: a retry with it never pays twice.")
 ]
@@ -89,7 +154,7 @@ def run_ask(
     json: Json = False,
 ) -> None:
     """Answer a question. The same question again is answered from what is stored, and free."""
-    options = terminal.parse_flags(locals())
+    options = _parse_flags(locals())
     from discreet.charts import check_picture_path
     from discreet.cli.screens import render_answer
     from discreet.custodian import Custodian, status, validate_question
@@ -97,7 +162,7 @@ def run_ask(
     from discreet.planner.options import parse_range
     from discreet.schema import load_schema
 
-    text = terminal.read_question(question)
+    text = _read_question(question)
     if plot is not None:
         check_picture_path(plot)
     declared = load_schema(schema)
@@ -137,13 +202,13 @@ def run_preview(
     json: Json = False,
 ) -> None:
     """Say what a question would cost and how good its answer would be. It reads no row and charges nothing."""
-    options = terminal.parse_flags(locals())
+    options = _parse_flags(locals())
     from discreet.cli.screens import render_preview
     from discreet.custodian import preview_question, status
     from discreet.custodian.preview import NO_SNAPSHOT
     from discreet.schema import load_schema
 
-    text, declared = terminal.read_question(question), load_schema(schema)
+    text, declared = _read_question(question), load_schema(schema)
     snapshot = status.find_current_snapshot(declared)
     snapshot_name = NO_SNAPSHOT if snapshot is None else snapshot.name
     with status.open_own_ledger(declared, ledger) as open_ledger:
@@ -152,6 +217,46 @@ def run_preview(
         terminal.print_json(status.preview_to_json(preview))
     else:
         terminal.print_screen(*render_preview(preview))
+
+
+def _read_question(question: str) -> str:
+    """Read a question, from standard input where it is -."""
+    text = _read_standard_input() if question == "-" else question
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("the question is not text in UTF-8; write it in UTF-8") from None
+    return text
+
+
+def _parse_flags(flags: Mapping[str, object]) -> QueryOptions:
+    """Parse the options of a question from the flags of a command, which have their names."""
+    from discreet.planner.options import NOISE_OPTIONS, OPTION_READERS, read_query_options
+
+    if all(flags[name] is None for name in NOISE_OPTIONS):
+        raise InvalidInput("say how much noise there may be: --epsilon 0.1 or --accuracy '±50 at 95%'; see --help")
+    values = {name: flags[name] for name in OPTION_READERS if name in flags}
+    numbers = {name: value for name, value in values.items() if isinstance(value, str) and OPTION_READERS[name].number}
+    return read_query_options(values | {name: _parse_number_flag(name, text) for name, text in numbers.items()})
+
+
+def _parse_number_flag(name: str, text: str) -> Fraction:
+    from discreet.planner.options import OPTION_READERS
+
+    reader, flag = OPTION_READERS[name], f"--{name.replace('_', '-')}"
+    if reader.number == "exact":
+        return parse_rational(text, reader.subject)
+    count = parse_rational(text, flag)
+    if count.denominator != 1:
+        raise InvalidInput(f"{flag} is a whole number, such as 5000")
+    return count
+
+
+def _read_standard_input() -> str:
+    content = sys.stdin.buffer.read(MAX_QUESTION_BYTES + 1)
+    if len(content) > MAX_QUESTION_BYTES:
+        raise InvalidInput(f"the question is longer than {MAX_QUESTION_BYTES} bytes; ask a shorter one")
+    return content.decode(errors="surrogateescape")
 
 
 def run_budget(

@@ -234,7 +234,7 @@ class Custodian:
 
         The log decides what was admitted and drawn before: whoever chooses it has answers drawn again for one charge.
         """
-        analyst, key = _check_names(analyst, key)
+        analyst, key = copy_text(analyst, "analyst"), None if key is None else copy_text(key, "key")
         self._require_current()
         names = self.schema, self._source, self._ledger, self._caps, self._snapshot.name
         session = start_counting_session(*names, noise_scale, epsilon, analyst, key, log)
@@ -421,7 +421,3 @@ def _stat_schema_file(schema: str | Path) -> TrackedFiles:
     """The schema's file as it is before it is read."""
     path = locate_schema(schema)
     return TrackedFiles("the schema", path, stat_files(path))
-
-
-def _check_names(analyst: object, key: object) -> tuple[str, str | None]:
-    return copy_text(analyst, "analyst"), None if key is None else copy_text(key, "key")
