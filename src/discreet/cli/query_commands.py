@@ -107,6 +107,7 @@ WithPopulation = Annotated[
 PopulationSize = Annotated[
     str | None, typer.Option(metavar="N", help="The same, for a population of so many units; where theirs is public.")
 ]
+Mechanism = Annotated[str | None, typer.Option(metavar="M", help="The mechanism, by its name in a preview.")]
 Analyst = Annotated[str, typer.Option(metavar="A", help="Who asks.")]
 OneAnalyst = Annotated[str | None, typer.Option(metavar="A", help="One analyst.")]
 Key = Annotated[
@@ -148,6 +149,7 @@ def run_ask(
     ledger: LedgerOption = None,
     key: Key = None,
     model: Model = None,
+    mechanism: Mechanism = None,
     fresh: Fresh = False,
     reuse: Reuse = None,
     wait: Wait = 10,
@@ -198,6 +200,7 @@ def run_preview(
     analyst: Analyst = "analyst",
     ledger: LedgerOption = None,
     model: Model = None,
+    mechanism: Mechanism = None,
     reuse: Reuse = None,
     json: Json = False,
 ) -> None:

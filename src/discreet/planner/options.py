@@ -103,6 +103,7 @@ class QueryKeywords(TypedDict, total=False):
     delta: object
     rows: object
     model: str | None
+    mechanism: str | None
     distance: Distance | str | None
     tail: bool | None
     interval: bool
@@ -208,6 +209,7 @@ class QueryOptions(CheckedValue):
         rows: The fewest rows expected to be selected: it helps to choose a mechanism, and the accuracy of a mean is
             stated for it.
         model: "dp", "approx-dp" or "individual-dp".
+        mechanism: Asks for a mechanism by its name, as previews have it.
         distance: Asks for a refinement of the prior by this distance.
         tail: Whether a tenth of a heavy tail is mixed into the prior, so that a wrong prior cannot hide the truth. Left
             out, it is where the prior only weighs noise, and in shapes without ends, but not where the answer is drawn
@@ -232,6 +234,7 @@ class QueryOptions(CheckedValue):
     delta: Annotated[Fraction | None, _exact_number(partial(as_number_between, low=0, high=1), "delta")] = None
     rows: Annotated[int | None, _whole_number("the number of rows expected")] = None
     model: Annotated[str | None, OptionReader(partial(copy_text, subject="a model"))] = None
+    mechanism: Annotated[str | None, OptionReader(partial(copy_text, subject="a mechanism"))] = None
     distance: Annotated[Distance | str | None, OptionReader(_read_distance)] = None
     tail: Annotated[bool | None, OptionReader(_read_tail)] = None
     interval: Annotated[bool, OptionReader(bool)] = False

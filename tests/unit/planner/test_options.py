@@ -74,6 +74,7 @@ def test_noise_is_said_in_one_way(given: dict[str, object]) -> None:
         ("ranges", [(20, object())], "an end of a range must be"),
         ("population_size", 2.5, "the size of the population must be a whole number"),
         ("key", 5, "key must be text, got int"),
+        ("mechanism", 5, "a mechanism must be text, got int"),
     ],
 )
 def test_each_option_is_checked(name: str, value: object, refusal: str) -> None:

@@ -76,6 +76,9 @@ class QuestionModel(RequestModel):
     model: Annotated[Text | None, FormField("text", "Model", "Empty, or one of: {models}.")] = Field(
         None, description="dp, approx-dp or individual-dp.", examples=[None]
     )
+    mechanism: Annotated[Text | None, FormField("text", "Mechanism", "By its name; empty: the most accurate.")] = Field(
+        None, description="The mechanism, by its name in a preview.", examples=[None]
+    )
     interval: Annotated[StrictBool, FormField("box", "Two values around a quantile, for half of epsilon")] = Field(
         False, description="Half of epsilon for two values around a quantile."
     )
