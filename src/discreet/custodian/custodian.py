@@ -37,7 +37,13 @@ from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.ledger.budget_check import Offer
 from discreet.ledger.charge import LedgerVerification, Receipt
 from discreet.planner.domain_partition import LARGE_REPLY_NUMBERS, MAX_LARGE_ANSWERS
-from discreet.planner.options import QueryKeywords, QueryOptions, build_plan_request, build_query_options
+from discreet.planner.options import (
+    QueryKeywords,
+    QueryOptions,
+    build_plan_request,
+    build_query_options,
+    copy_query_options,
+)
 from discreet.planner.plan import Plan
 from discreet.planner.planner import replan_query
 from discreet.query import to_sql
@@ -194,6 +200,7 @@ class Custodian:
         An accuracy may cost what is left to both payers in its model; one that costs more is planned only where a
         stored answer has it.
         """
+        analyst, options = copy_text(analyst, "analyst"), copy_query_options(options)
         max_epsilon = None if options.accuracy is None else find_max_epsilon(options, self.budget(analyst))
 
         def find_offer(planned: Plan) -> Offer | None:

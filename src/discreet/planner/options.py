@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from fractions import Fraction
 from functools import cache, partial
@@ -328,10 +328,15 @@ class PlanRequest(QueryOptions):
         return None if self.rows is None else min(self.rows, MAX_EXPECTED_ROWS)
 
 
+def copy_query_options(options: object) -> QueryOptions:
+    """Copy the options of a question as plain values; refuse what is not exactly a QueryOptions."""
+    return replace(require_exact_class(options, QueryOptions, "the options of a question are QueryOptions"))
+
+
 def build_plan_request(options: QueryOptions, max_epsilon: Fraction | None = None) -> PlanRequest:
-    """Build the planner's request from an analyst's options, which are copied again."""
-    analyst_options = require_exact_class(options, QueryOptions, "the options of a question are QueryOptions")
-    return PlanRequest(**{name: getattr(analyst_options, name) for name in OPTION_READERS}, max_epsilon=max_epsilon)
+    """Build the planner's request from an analyst's options."""
+    original = copy_query_options(options)
+    return PlanRequest(**{name: getattr(original, name) for name in OPTION_READERS}, max_epsilon=max_epsilon)
 
 
 def check_epsilon(epsilon: Fraction) -> None:

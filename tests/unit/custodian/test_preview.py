@@ -14,11 +14,11 @@ import pytest
 from test_custodian import register_people, write_people
 
 from discreet import BudgetExceeded, Custodian, InvalidInput, Prior, Schema, Unsupported, load_schema
-from discreet.custodian import preview_question
+from discreet.custodian import preview_question, validate_question
 from discreet.custodian.preview import explain_mechanism
 from discreet.measurements.refined_total import RefinedTotal
 from discreet.numeric import exp_above
-from discreet.planner.options import build_query_options
+from discreet.planner.options import PlanRequest, QueryOptions, build_query_options
 from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.sample import write_registry
@@ -290,6 +290,48 @@ def test_many_counts_of_gaussian_noise_fit_a_budget_with_a_delta(tmp_path: Path)
 def test_what_cannot_be_asked(declared_schema: Schema, options: dict[str, object], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         preview_question(declared_schema, COUNT, build_query_options(**options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "words"),
+    [
+        (COUNT, {"constraints": ["each <= -5"]}, "must be a whole number of at least 0"),
+        (COUNT, {"constraints": ["total <= 5", "total >= 9"]}, "no numbers|cannot|fit"),
+        (COUNT, {"ranges": ["20..30"]}, "ranges are asked of the answer to SELECT HISTOGRAM"),
+        ("SELECT HISTOGRAM(age, 10) FROM people", {"ranges": [(30, 20)]}, "from its low end up to its high end"),
+        ("SELECT MEDIAN(age) FROM people", {"population": True}, "."),
+        (COUNT, {"population_size": 10}, "."),
+        ("SELECT COUNT(*) FROM elsewhere", {}, "elsewhere"),
+    ],
+)
+def test_every_refusal_is_made_before_the_charge(
+    previewed_custodian: Custodian, question: str, options: dict[str, Any], words: str
+) -> None:
+    """By whichever call, and from the schema alone, for commands that must not even register what they refuse."""
+    query_options = build_query_options(1, **options)
+    for refuse in (
+        lambda: validate_question(previewed_custodian.schema, question, query_options),
+        lambda: previewed_custodian.validate(question, query_options),
+        lambda: previewed_custodian.preview(question, 1, **options),
+        lambda: previewed_custodian.answer(question, 1, **options),
+    ):
+        with pytest.raises((InvalidInput, Unsupported), match=words):
+            refuse()
+    assert [entry.kind for entry in previewed_custodian.history()] == ["register"]
+
+
+def test_a_picture_is_refused_where_there_is_none(declared_schema: Schema) -> None:
+    groups = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
+    assert validate_question(declared_schema, groups, build_query_options(1)).query.keys
+    with pytest.raises(InvalidInput, match="a picture shows a HISTOGRAM"):
+        validate_question(declared_schema, groups, build_query_options(1), plot=True)
+
+
+def test_options_of_another_class_are_refused(previewed_custodian: Custodian) -> None:
+    """What the planner adds to them is not for analysts to say."""
+    for options in (PlanRequest(epsilon=Fraction(1)), {"epsilon": 1}, None):
+        with pytest.raises(InvalidInput, match="the options of a question are QueryOptions"):
+            previewed_custodian.validate(COUNT, cast(QueryOptions, options))
 
 
 def test_what_has_no_accuracy_in_values(declared_schema: Schema) -> None:
