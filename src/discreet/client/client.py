@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from discreet.client import decode_replies
 from discreet.client.decode_replies import SyntheticEstimate, decode_reply
-from discreet.client.encode_requests import encode_question, encode_recipe, make_request_key, require_noise_option
+from discreet.client.encode_requests import encode_question, encode_recipe, make_request_key
 from discreet.client.remote_dataset import (
     Progress,
     RemoteDataset,
@@ -22,7 +22,7 @@ from discreet.client.remote_session import RemoteAnswer, RemoteSession, open_rem
 from discreet.client.transport import HttpRequest, Transport, parse_service_address
 from discreet.errors import InvalidInput
 from discreet.numeric import as_int, as_positive
-from discreet.planner.options import QueryKeywords, QueryOptions, build_query_options
+from discreet.planner.options import NOISE_OPTIONS, QueryKeywords, QueryOptions, read_query_options
 from discreet.privacy.cost import require_storable_text
 
 if TYPE_CHECKING:
@@ -200,8 +200,10 @@ class Client:
 
 
 def _read_options(epsilon: object, **options: Unpack[QueryKeywords]) -> QueryOptions:
-    require_noise_option({"epsilon": epsilon, **options})
-    return build_query_options(epsilon, **options)
+    values = {"epsilon": epsilon, **options}
+    if all(values.get(name) is None for name in NOISE_OPTIONS):
+        raise InvalidInput("say how much noise there may be: epsilon=0.1 or accuracy='±50 at 95%'")
+    return read_query_options(values)
 
 
 def _check_token(token: object) -> str:

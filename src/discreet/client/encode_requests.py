@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet.errors import InvalidInput
 from discreet.numeric import as_rational
-from discreet.planner.options import NOISE_OPTIONS, Accuracy, QueryOptions
+from discreet.planner.options import Accuracy, QueryOptions
 from discreet.priors.distance import ContinuousDistance, NominalDistance
 from discreet.priors.prior import Prior
 from discreet.privacy.cost import require_storable_text
@@ -44,12 +44,6 @@ def _encode_option(value: object) -> Any:
     if isinstance(value, Accuracy):
         return _encode_accuracy(value)
     return _encode_prior(value) if isinstance(value, Prior) else _encode_distance(value)
-
-
-def require_noise_option(options: Mapping[str, object]) -> None:
-    """Refuse options that do not say how much noise there may be."""
-    if all(options.get(name) is None for name in NOISE_OPTIONS):
-        raise InvalidInput("say how much noise there may be: epsilon=0.1 or accuracy='±50 at 95%'")
 
 
 def make_request_key(key: str | None) -> str:

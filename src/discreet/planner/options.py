@@ -216,7 +216,7 @@ class QueryOptions(CheckedValue):
             from a prior with ends.
         interval: Spends half of epsilon on two values around a quantile.
         population: Refuses, before anything is charged, a question that has no `Answer.population`.
-        population_size: The same, for a population of so many units.
+        population_size: The size of that population: it may be given where the number of units is public.
         fresh: Pays for a new draw. Without it the same question again returns the stored answer, and costs nothing.
         reuse: "any" takes another analyst's stored answer also if it costs more than what was offered. Without it such
             an answer is returned with noise added to your epsilon where its noise is discrete Laplace, once for each
