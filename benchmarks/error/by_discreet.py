@@ -78,7 +78,7 @@ class PlannedQuestion:
 
     def sample_outputs(self) -> NoisyResult:
         """New draws."""
-        return sample_noisy_outputs(self.plan, self.exact_inputs, [0] * len(self.exact_inputs.cells))
+        return sample_noisy_outputs(self.plan, self.exact_inputs)
 
     def draw_answer(self) -> Answer:
         """A new answer, as the custodian would reply."""

@@ -20,7 +20,7 @@ from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.mechanisms.discrete_laplace import LaplaceDegradation, build_keep_chance
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.planner.options import PlanRequest
-from discreet.planner.plan import Plan, list_independent_noises
+from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, replan_query
 from discreet.query import parse_sql
 from discreet.verification import assert_fits
@@ -147,7 +147,7 @@ def test_rates_are_in_proportion_to_epsilon(neighbors: str) -> None:
             continue
         seen += 1
         for before, after in zip(pair[0].measurements, pair[1].measurements, strict=True):
-            rates = [[noise.rate for noise in list_independent_noises(one)] for one in (before, after)]  # type: ignore[attr-defined]
+            rates = [[noise.rate for noise in one.independent_noises] for one in (before, after)]
             assert rates[0] == [rate * 25 for rate in rates[1]]
     assert seen >= 6
 
@@ -164,31 +164,33 @@ def test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon(question: str) -> 
     for _ in range(times):
         inputs = [_nothing(one, cells) for one in present.measurements]
         degraded = degrade_result(
-            sample_noisy_outputs(present, ExactInputs(present.list_cells(), inputs), [0] * cells),
+            sample_noisy_outputs(present, ExactInputs(present.list_cells(), inputs)),
             present.epsilon,
             wanted,
         )
-        draws.append([[number for cell in degraded.numbers for number in cell[at]] for at in range(len(inputs))])
-    for at, one in enumerate(wanted.measurements):
+        draws.append(
+            [[number for cell in degraded.numbers for number in cell[at]] for at in range(len(wanted.readings))]
+        )
+    for one in wanted.measurements:
+        at = one.aggregates[0]
         squares = np.array([draw_numbers[at] for draw_numbers in draws], dtype=float) ** 2
         expected = _variances(one, cells)
         assert np.mean(squares / expected) == pytest.approx(1, abs=0.35)
-    groups = [one.joint_group for one in wanted.measurements if getattr(one, "joint_group", 0)]
-    if groups:  # drawn once for all
+    if len(wanted.readings) > len(wanted.measurements):  # drawn once for all
         assert all(draw_numbers[0] == draw_numbers[1] for draw_numbers in draws)
 
 
 def _nothing(one: object, cells: int) -> list[tuple[int, ...]]:
     if isinstance(one, HierarchicalHistogram):
-        return one.compute_inputs([0] * cells)
+        return one.hierarchy.count_blocks([0] * cells)
     return [(0,) * len(one.linear_query.components)] * cells  # type: ignore[attr-defined]
 
 
 def _variances(one: object, cells: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Of every number of a measurement, in the order of the cells."""
     if isinstance(one, HierarchicalHistogram):
-        levels = [np.full(len(level.starts), level.variance) for level in one.measured_levels]
-        return np.array([variance for cell in one.group_by_cell(levels, cells) for variance in cell])  # type: ignore[arg-type]
+        levels = [np.full(len(level.starts), level.variance) for level in one.hierarchy.measured_levels]
+        return np.array([variance for cell in one.hierarchy.group_by_cell(levels, cells) for variance in cell])  # type: ignore[arg-type]
     return np.array([noise.variance() for noise in one.noise.noises] * cells)  # type: ignore[attr-defined]
 
 

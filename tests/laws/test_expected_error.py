@@ -15,8 +15,7 @@ import pytest
 
 from discreet.estimation.grid_prior import parse_grid_prior
 from discreet.estimation.noise_distributions import ScaledNoise, estimate_posterior_error
-from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.estimator import ERROR_SHARES
+from discreet.measurements.additive import ERROR_SHARES, AdditiveNoise
 from discreet.measurements.refined_total import RefinedTotal
 from discreet.measurements.selection import CandidateSelection, RefinedStatistic
 from discreet.measurements.unit_query import UnitQuery
@@ -28,7 +27,7 @@ from discreet.planner.planner import plan, plan_query
 from discreet.priors.posterior import Posterior
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
-from support.small_tables import schema
+from support.small_tables import get_estimator, schema
 
 WIDE = (
     Column("income", "number", lower=0, upper=50_000, step=Fraction(10), missing=0),
@@ -163,7 +162,7 @@ def mean(law: Posterior | None) -> float:
 
 
 def of_noise(query_plan: Plan, one: AdditiveNoise, wanted: np.ndarray) -> np.ndarray:
-    meaning = query_plan.build_estimator(one)
+    meaning = get_estimator(query_plan)
     noise = one.noise.sample_units(len(wanted), SYSTEM)
     found = []
     for truth, shift in zip(wanted, noise, strict=True):
@@ -180,7 +179,7 @@ def of_noise(query_plan: Plan, one: AdditiveNoise, wanted: np.ndarray) -> np.nda
 
 def totals(query_plan: Plan, one: AdditiveNoise, truth: float) -> list[int]:
     """Exact totals of a table whose answer is about the truth, values in the middle of what that allows."""
-    meaning, rows = query_plan.build_estimator(one), float(query_plan.expected_rows.number)
+    meaning, rows = get_estimator(query_plan), float(query_plan.expected_rows.number)
     if meaning.ratio is not None:
         slopes = meaning.ratio.slopes(np.array([meaning.ratio.compute_share(truth)]))
         return [round(rows * float(slope[0])) for slope in slopes]

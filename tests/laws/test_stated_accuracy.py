@@ -34,6 +34,7 @@ from discreet.sample import write_registry
 from discreet.schema import Column
 from support import small_tables
 from support.published_data import find_shared_data
+from support.small_tables import get_estimator
 
 Codes = dict[str, NDArray[np.int64]]
 Mask = NDArray[np.bool_]
@@ -286,9 +287,7 @@ def _try(data: Data, function: str, rng: random.Random, draws: int) -> list[Tall
         assert found is not None
         within = _number(found)
     for _ in range(draws):
-        drawn = build_answer(
-            planned, sample_noisy_outputs(planned, secret, [0] * len(cells)), question.sql, Fraction(1), 1, {}
-        )
+        drawn = build_answer(planned, sample_noisy_outputs(planned, secret), question.sql, Fraction(1), 1, {})
         if function.startswith("HISTOGRAM"):
             _count_bins(data, question, planned, drawn, stated, (before, after))
             continue
@@ -457,9 +456,9 @@ def test_the_bound_of_a_mean_holds_and_is_near(neighbors: str, rows: int, share:
     (noisy,) = planned.measurements
     assert isinstance(noisy, AdditiveNoise)
     wide = declared.column("score").upper
-    bound = planned.build_estimator(noisy).half_width(0.95, rows)
-    totals, draws = noisy.compute_inputs((rows, round(rows * share * wide))), 4000
-    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]), [0] * draws)
+    bound = get_estimator(planned).half_width(0.95, rows)
+    totals, draws = noisy.compute_inputs([(rows, round(rows * share * wide))])[0], 4000
+    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]))
     values = [float(noisy.value(numbers)) for (numbers,) in drawn.numbers]
     misses = sum(abs(one - share * wide / 2) > bound for one in values)
     assert binom.sf(misses - 1, draws, 0.05) > 1e-6
@@ -479,10 +478,10 @@ def test_no_interval_is_wider_than_its_bound(neighbors: str, aggregate: str, row
     )
     (noisy,) = planned.measurements
     assert isinstance(noisy, AdditiveNoise)
-    meaning, high = planned.build_estimator(noisy), round(rows * share)
+    meaning, high = get_estimator(planned), round(rows * share)
     bound, wide, draws = meaning.interval_bound(0.95), declared.column("score").upper, 300
-    totals = noisy.compute_inputs((rows, high * wide, high * wide**2)[: len(noisy.linear_query.measures)])
-    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]), [0] * draws)
+    totals = noisy.compute_inputs([(rows, high * wide, high * wide**2)[: len(noisy.linear_query.measures)]])[0]
+    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]))
     misses = 0
     for (numbers,) in drawn.numbers:
         low, top = meaning.interval(numbers, 0.95)
@@ -499,8 +498,8 @@ def test_noise_far_beyond_a_bound_of_the_column_makes_no_interval_of_all_means(s
     planned = plan(declared, parse_question("SELECT AVG(score) FROM t WHERE age > 0", declared), epsilon=1, rows=1000)
     (noisy,) = planned.measurements
     assert isinstance(noisy, AdditiveNoise)
-    meaning, wide = planned.build_estimator(noisy), declared.column("score").upper
-    above, below = noisy.compute_inputs((1000, 1000 * share * wide))
+    meaning, wide = get_estimator(planned), declared.column("score").upper
+    above, below = noisy.compute_inputs([(1000, 1000 * share * wide)])[0]
     assert noisy.linear_query.components[0].weights == (0, 1)  # sums of x - L and of U - x
     far = 40 * wide * (1 if share else -1)
     low, high = meaning.interval((above + far, below - far), 0.95)

@@ -69,7 +69,7 @@ def draws(planned: Plan, source: MemorySource, count: int) -> list[Value]:
     return [
         value
         for _ in range(count)
-        for numbers in sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers
+        for numbers in sample_noisy_outputs(planned, secret).numbers
         for value in reader.decode_values(0, numbers[0])
     ]
 
@@ -241,9 +241,9 @@ def check_laws(planned: Plan, source: MemorySource, drawn: Drawn) -> None:
     """What is believed before and after stays between the ends too: its mean is the headline."""
     cells = planned.list_cells()
     secret, reader = read_exact_inputs(planned, source, cells, planned.query.where), Decoder(planned)
-    released = sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0]
+    released = sample_noisy_outputs(planned, secret).numbers[0][0]
     slack = 1e-9 * (1 + sum(abs(float(end)) for end in drawn.hull))
-    for law in (reader.get_prior(0), reader.compute_posterior(0, released)):
+    for law in (reader.plan.readings[0].get_stated_distribution(), reader.compute_posterior(0, released)):
         moments = () if law is None else (law.mean(), *law.interval(0.95))
         assert all(drawn.hull[0] - slack <= end <= drawn.hull[1] + slack for end in moments), (
             planned.query,
@@ -451,7 +451,7 @@ def coverage(planned: Plan, small_schema: Schema, column: str, truths: list[int]
         source = MemorySource(small_schema, [{UNIT_KEY: "p1", column: truth}])
         cells, reader = planned.list_cells(), Decoder(planned)
         secret = read_exact_inputs(planned, source, cells, planned.query.where)
-        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
+        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         held += low <= truth <= high
@@ -481,7 +481,7 @@ def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
     """Its interval goes from the first possible value to the last, and it has a spread."""
     small_schema = build_schema(1)
     planned = plan(small_schema, parse_sql("SELECT MAX(income) FROM t", small_schema), 5, prior="uniform(20, 30)")
-    before = Decoder(planned).get_prior(0)
+    before = planned.readings[0].get_stated_distribution()
     assert before is not None
     assert before.interval(0.95) == (20.0, 30.0)
     assert (before.mean(), before.median()) == (25.0, 25.0)
@@ -493,7 +493,7 @@ def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
         5,
         prior="0.5 uniform(20, 30) + 0.5 uniform(900, 901)",
     )
-    before = Decoder(wide).get_prior(0)
+    before = wide.readings[0].get_stated_distribution()
     assert before is not None
     assert before.interval(0.95) == (20.0, 901.0)
     assert before.mean() == pytest.approx((25 + 900.5) / 2)
@@ -556,7 +556,7 @@ def errors_and_hits(planned: Plan, small_schema: Schema, truths: list[int]) -> t
         secret = read_exact_inputs(
             planned, MemorySource(small_schema, [{UNIT_KEY: "p1", "income": truth}]), cells, planned.query.where
         )
-        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
+        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         away.append(law.mean() - truth)
@@ -614,7 +614,7 @@ def test_the_stated_error_of_a_refined_total_is_the_real_one() -> None:
     away, _ = errors_and_hits(planned, small_schema, truths)
     assert planned.expected_error is not None
     assert float((away**2).mean()) == pytest.approx(planned.expected_error**2, rel=5 * 0.064)
-    before = Decoder(planned).get_prior(0)
+    before = planned.readings[0].get_stated_distribution()
     assert before is not None
     assert before.variance() == pytest.approx(100_000**2 / 24, rel=1e-3)
 
@@ -657,7 +657,7 @@ def test_an_interval_of_a_mean_holds_values_between_the_steps() -> None:
         planned = plan(small_schema, query, 40, prior=prior, distance="continuous")
         source, reader = MemorySource(small_schema, [{"age": age} for age in ages]), Decoder(planned)
         secret = read_exact_inputs(planned, source, planned.list_cells(), planned.query.where)
-        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0]).numbers[0][0])
+        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         assert low <= 20.125 <= high

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.additive import AdditiveReading, Estimator
 from discreet.planner.plan import Plan
 from discreet.schema import Budget, Column, Schema
 
@@ -82,9 +82,13 @@ def rows_of(units: Units) -> list[Row]:
     return [row | {"#unit": name} for name, unit_rows in units.items() for row in unit_rows]
 
 
+def get_estimator(planned: Plan, index: int = 0) -> Estimator:
+    """What the noisy totals of one aggregate of a plan mean."""
+    reading = planned.readings[index]
+    assert isinstance(reading, AdditiveReading)
+    return reading.estimator
+
+
 def farthest(planned: Plan, confidence: float) -> float:
     """How far off a plan's one answer may be with that probability, or an end of its interval from it: the larger."""
-    (noisy,) = planned.measurements
-    assert isinstance(noisy, AdditiveNoise)
-    meaning = planned.build_estimator(noisy)
-    return max(meaning.half_width(confidence), meaning.interval_bound(confidence))
+    return planned.readings[0].bound_error(confidence)

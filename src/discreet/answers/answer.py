@@ -16,9 +16,9 @@ from discreet.formatting import format_day, format_day_ends, format_estimate, fo
 from discreet.numeric import as_number_between, date_from_days
 from discreet.priors.posterior import Posterior
 from discreet.privacy.guarantee import Guarantee
+from discreet.schema.column import Interval
 
 AnswerValue = int | float | bool | str | date | None
-Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
 Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
 Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
 MAX_TEXT_ROWS = 50

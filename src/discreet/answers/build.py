@@ -24,8 +24,6 @@ from discreet.answers.population_estimates import estimate_population, has_popul
 from discreet.answers.reconciled_counts import reconcile_answer, reconcile_or_keep_raw
 from discreet.charts import DistributionChart
 from discreet.estimation.constraint_set import StatedConstraint
-from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.scan import Cell
@@ -84,9 +82,8 @@ def build_answer(
         prior_use=plan.prior_description,
         joint_coverage=plan.coverage.format_sentence(0.95),
     )
-    first_measurement = plan.measurements[0]
-    if isinstance(first_measurement, HierarchicalHistogram):
-        return build_hierarchical_answer(base_answer, plan, first_measurement, noisy_result)
+    if plan.hierarchy is not None:
+        return build_hierarchical_answer(base_answer, plan, plan.hierarchy, noisy_result)
     return _fill_rows(base_answer, plan, noisy_result, constraints)
 
 
@@ -108,11 +105,7 @@ def _fill_rows(
         warning=_build_prior_warning(decoder, noisy_result, order),
         estimate_population=partial(estimate_population, decoder, noisy_result, order) if has_population else None,
     )
-    depends_on_rows = any(
-        isinstance(measurement, AdditiveNoise) and plan.build_estimator(measurement).depends_on_rows
-        for measurement in plan.measurements
-    )
-    if plan.target_accuracy is not None or depends_on_rows:
+    if plan.target_accuracy is not None or any(reading.depends_on_rows for reading in plan.readings):
         shown_intervals = intervals(plan.confidence)
         single = len(noisy_result.cells) == 1
         accuracy = state_answer_accuracy(plan, answer_rows, shown_intervals, single)
@@ -135,7 +128,9 @@ def _attach_meaning(answer: Answer, decoder: Decoder, noisy_result: NoisyResult,
         return build_distribution_chart(decoder, index, noisy_outputs, answer.value, answer.question, label, describe())
 
     described_answer = replace(answer, describe_meaning=describe)
-    return attach_picture(described_answer, build_chart) if decoder.is_plottable(index) else described_answer
+    return (
+        attach_picture(described_answer, build_chart) if decoder.plan.readings[index].is_plottable else described_answer
+    )
 
 
 def _build_prior_warning(decoder: Decoder, noisy_result: NoisyResult, order: Sequence[int]) -> str | None:
@@ -181,5 +176,5 @@ def _list_number_labels(plan: Plan) -> list[tuple[str, int]]:
 
 def build_public_answer(plan: Plan, question: str, spent_epsilon: Mapping[str, Fraction | None]) -> Answer:
     """Build the reply where the schema makes every number public."""
-    empty_result = NoisyResult(((),), (tuple(() for _ in plan.measurements),))
+    empty_result = NoisyResult(((),), (tuple(() for _ in plan.readings),))
     return replace(build_answer(plan, empty_result, question, FREE, None, spent_epsilon), stored=False)

@@ -8,28 +8,19 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from fractions import Fraction
-from typing import cast
 
-from discreet.answers.answer import AnswerValue, Interval
-from discreet.errors import Internal
-from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.estimator import Estimator
-from discreet.measurements.hierarchical import HierarchicalHistogram
-from discreet.measurements.refined_total import RefinedTotal
-from discreet.measurements.selection import CandidateSelection
-from discreet.measurements.unit_query import UnitQuery
+from discreet.answers.answer import AnswerValue
+from discreet.measurements.base import NoisyOutputs
 from discreet.numeric import format_exact
-from discreet.planner.plan import NoisyOutputs, Plan, PublicConstant, ThresholdedCount
+from discreet.planner.plan import Plan
 from discreet.priors.posterior import Posterior
 from discreet.query.query import HavingCondition, Presentation
 from discreet.schema import Column
-from discreet.schema.column import Value
+from discreet.schema.column import Interval, Value
 
 SURPRISE_TAIL = 0.005
 """On either side: an answer in the 1 % tails of what the prior predicts."""
-BRACKET_CONFIDENCE = 0.95
 COMPARISONS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -42,113 +33,38 @@ COMPARISONS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Decoder:
-    """Decodes the noisy outputs of one plan; what is worked out for one cell serves the others."""
+    """Decodes the noisy outputs of one plan, for each aggregate by its place; posteriors are computed once."""
 
     plan: Plan
-    _estimators: dict[int, Estimator] = field(default_factory=dict)
     _posteriors: dict[tuple[int, NoisyOutputs], Posterior | None] = field(default_factory=dict)
 
-    def _get_estimator(self, index: int, measurement: AdditiveNoise) -> Estimator:
-        if index not in self._estimators:
-            self._estimators[index] = self.plan.build_estimator(measurement)
-        return self._estimators[index]
-
     def decode_values(self, index: int, outputs: NoisyOutputs) -> Sequence[Value]:
-        """Decode the value, or for several quantiles the values, of one measurement."""
-        measurement = self.plan.measurements[index]
-        if isinstance(measurement, PublicConstant):
-            return (measurement.value,)
-        if isinstance(measurement, ThresholdedCount):
-            return (outputs[0],)
-        if isinstance(measurement, AdditiveNoise):
-            return (self._get_estimator(index, measurement).raw_value(outputs, self.plan.grid_prior),)
-        if isinstance(measurement, HierarchicalHistogram):
-            raise Internal("nested counts are read together, not one by one")
-        return (measurement.value(outputs),) if isinstance(measurement, RefinedTotal) else measurement.values(outputs)
+        """Decode the value, or for several quantiles the values, of one aggregate."""
+        return self.plan.readings[index].values(outputs)
 
     def compute_shown_interval(self, index: int, outputs: NoisyOutputs, confidence: float) -> Interval:
         """Compute where the exact number lies with at least this probability, of a row that is shown.
 
         Where rows are chosen by their noisy numbers, the intervals of all rows hold at once, so that they are wider.
         """
-        if isinstance(self.plan.measurements[index], PublicConstant):
+        if self.plan.readings[index].is_public:
             return self.compute_interval(index, outputs, confidence)
         interval_confidence = self.plan.coverage.adjust_confidence(confidence)
         return None if interval_confidence is None else self.compute_interval(index, outputs, interval_confidence)
 
     def compute_interval(self, index: int, outputs: NoisyOutputs, confidence: float) -> Interval:
         """Compute the interval of a number by itself, of a row not chosen by it; None where there is none in values."""
-        measurement = self.plan.measurements[index]
-        if isinstance(measurement, PublicConstant):
-            return float(measurement.value), float(measurement.value)
-        if isinstance(measurement, ThresholdedCount):
-            half_width = measurement.threshold.noise.interval(confidence)[1]
-            lower_end = outputs[0] - half_width
-            # A small key that is shown owes it to its noise: near the threshold only the upper end says anything.
-            return (lower_end if lower_end > measurement.threshold.min_count else 1.0), outputs[0] + half_width
-        if isinstance(measurement, AdditiveNoise):
-            return self._get_estimator(index, measurement).interval(outputs, confidence)
-        if isinstance(measurement, CandidateSelection) and confidence <= BRACKET_CONFIDENCE:
-            return _to_float_interval(measurement.bracket_values(outputs))
-        return None
+        return self.plan.readings[index].interval(outputs, confidence)
 
     def compute_posterior(self, index: int, outputs: NoisyOutputs) -> Posterior | None:
         """Compute what is known to someone who held the prior; None without one, or where the law is not public."""
         if (index, outputs) not in self._posteriors:
-            self._posteriors[index, outputs] = self._compute_posterior(index, outputs)
+            self._posteriors[index, outputs] = self.plan.readings[index].posterior(outputs)
         return self._posteriors[index, outputs]
-
-    def _compute_posterior(self, index: int, outputs: NoisyOutputs) -> Posterior | None:
-        measurement, grid_prior = self.plan.measurements[index], self.plan.grid_prior
-        if isinstance(measurement, AdditiveNoise):
-            if grid_prior is None:
-                return None
-            return self._get_estimator(index, measurement).posterior(grid_prior, outputs)
-        if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery):
-            return measurement.posterior(outputs)
-        return None
-
-    def get_prior(self, index: int) -> Posterior | None:
-        """Return the prior as it was stated."""
-        measurement, grid_prior = self.plan.measurements[index], self.plan.grid_prior
-        if isinstance(measurement, AdditiveNoise):
-            return None if grid_prior is None else grid_prior.build_cells().get_stated_distribution()
-        if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery):
-            return measurement.get_stated_distribution()
-        return None
-
-    def get_noise_distribution(self, index: int, outputs: NoisyOutputs) -> Posterior | None:
-        """Return the noise distribution about the raw answer."""
-        measurement = self.plan.measurements[index]
-        if isinstance(measurement, AdditiveNoise):
-            return self._get_estimator(index, measurement).build_noise_posterior(outputs)
-        return None
-
-    def is_plottable(self, index: int) -> bool:
-        """Whether there is a distribution to show."""
-        measurement = self.plan.measurements[index]
-        if isinstance(measurement, CandidateSelection):
-            return measurement.get_stated_distribution() is not None
-        return isinstance(measurement, AdditiveNoise | RefinedTotal | UnitQuery)
 
     def is_surprising(self, index: int, outputs: NoisyOutputs) -> bool:
         """Whether the raw answer lies in the 1 % tails of what the prior predicts."""
-        measurement, grid_prior = self.plan.measurements[index], self.plan.grid_prior
-        if isinstance(measurement, CandidateSelection):
-            return measurement.is_surprising(outputs, SURPRISE_TAIL)
-        if grid_prior is None or not isinstance(measurement, AdditiveNoise):
-            return False
-        return self._get_estimator(index, measurement).compute_surprise(grid_prior, outputs) < SURPRISE_TAIL
-
-
-def _to_float_interval(ends: tuple[Value, Value] | None) -> Interval:
-    """Two ends as they are shown: numbers as floats, the rest as it is."""
-    if ends is None:
-        return None
-    low, high = ends
-    if isinstance(low, str | date) or isinstance(high, str | date):
-        return cast("Interval", ends)
-    return float(low), float(high)
+        return self.plan.readings[index].is_surprising(outputs, SURPRISE_TAIL)
 
 
 def label_rows(

@@ -8,11 +8,10 @@ from datetime import date
 
 import numpy as np
 
-from discreet.answers.answer import Answer, AnswerValue, Interval
+from discreet.answers.answer import Answer, AnswerValue
 from discreet.answers.decode import Decoder
 from discreet.charts import DistributionChart, HistogramChart, build_picture_spec, save_picture
 from discreet.formatting import (
-    VALUE_DIGITS,
     format_day,
     format_day_ends,
     format_ends,
@@ -21,22 +20,21 @@ from discreet.formatting import (
     format_upper,
     format_value,
 )
-from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.contribution_bounds import NOT_STATED
+from discreet.measurements.additive import list_example_rows
+from discreet.measurements.base import Reading
 from discreet.numeric import EPOCH, format_exact
-from discreet.planner.plan import Measurement, Plan, PublicConstant, ThresholdedCount
+from discreet.planner.plan import Plan
 from discreet.priors.posterior import Posterior
+from discreet.schema.column import Interval
 
 MAX_NAMES = 3
 """So many categories are named in a sentence."""
-EXAMPLE_ROWS = (100, 1_000, 10_000)
-"""The numbers of rows for which the accuracy of a mean is stated, where the number of selected rows is not public."""
 ROUNDING_TOLERANCE = 1e-9
 
 
 def describe_meaning(decoder: Decoder, index: int, outputs: tuple[int, ...], raw: AnswerValue) -> str:
     """Say what the answer means to someone who held the prior; without one, where the exact number lies."""
-    prior, posterior = decoder.get_prior(index), decoder.compute_posterior(index, outputs)
+    prior, posterior = decoder.plan.readings[index].get_stated_distribution(), decoder.compute_posterior(index, outputs)
     if prior is not None and posterior is not None:
         if decoder.plan.prior is None:
             return _describe_without_prior(posterior, is_date(decoder, index))
@@ -117,8 +115,8 @@ def build_distribution_chart(
     decoder: Decoder, index: int, outputs: tuple[int, ...], raw: AnswerValue, title: str, axis_title: str, sentence: str
 ) -> DistributionChart:
     """Build the picture of prior, noise distribution and posterior of one number."""
-    prior = decoder.get_prior(index)
-    noise = decoder.get_noise_distribution(index, outputs)
+    prior = decoder.plan.readings[index].get_stated_distribution()
+    noise = decoder.plan.readings[index].build_noise_posterior(outputs)
     posterior = decoder.compute_posterior(index, outputs)
     names = None if prior is None else prior.names
     if names is not None:
@@ -175,18 +173,16 @@ def compute_accuracy_by_rows(plan: Plan, confidence: float) -> tuple[AccuracyFor
     """Compute the accuracy of each number that depends on the private number of rows, for some numbers of rows."""
     labels, interval_confidence = _collect_labels(plan), plan.coverage.adjust_confidence(confidence)
     return tuple(
-        AccuracyForRows(labels[index], rows, plan.build_estimator(measurement).half_width(interval_confidence, rows))
-        for index, measurement in enumerate(plan.measurements)
-        if interval_confidence is not None and index in labels
-        if isinstance(measurement, AdditiveNoise) and plan.build_estimator(measurement).depends_on_rows
-        for rows in _list_example_rows(plan)
+        AccuracyForRows(labels[index], rows, reading.half_width(interval_confidence, rows))
+        for index, reading in enumerate(plan.readings)
+        if interval_confidence is not None and index in labels and reading.depends_on_rows
+        for rows in list_example_rows(plan.max_rows)
     )
 
 
 def state_accuracy(plan: Plan, confidence: float) -> str:
     """State each number's error before it is drawn; by name where there are several."""
-    statements = [_state_measurement(plan, measurement, confidence) for measurement in plan.measurements]
-    return _join_statements(plan, statements)
+    return _join_statements(plan, [_state_reading(plan, reading, confidence) for reading in plan.readings])
 
 
 def state_answer_accuracy(
@@ -200,10 +196,9 @@ def state_answer_accuracy(
     labels, coverage = _collect_labels(plan), plan.coverage
     probability_text = coverage.format_probability(plan.confidence)
     statements = []
-    for index, measurement in enumerate(plan.measurements):
-        depends_on_rows = isinstance(measurement, AdditiveNoise) and plan.build_estimator(measurement).depends_on_rows
-        if index not in labels or not depends_on_rows or coverage.adjust_confidence(plan.confidence) is None:
-            statements.append(_state_measurement(plan, measurement, plan.confidence))
+    for index, reading in enumerate(plan.readings):
+        if index not in labels or not reading.depends_on_rows or coverage.adjust_confidence(plan.confidence) is None:
+            statements.append(_state_reading(plan, reading, plan.confidence))
             continue
         max_error = _compute_max_error(rows[0][labels[index]], intervals[0][labels[index]]) if single and rows else None
         joint_statement = coverage.format_sentence(plan.confidence).rstrip(".")
@@ -223,8 +218,7 @@ def describe_missed_accuracy(
 
     Like the accuracy of an answer, it follows from the noisy answer alone.
     """
-    has_noise = any(isinstance(measurement, AdditiveNoise) for measurement in plan.measurements)
-    if plan.target_accuracy is None or not has_noise:
+    if plan.target_accuracy is None or plan.is_free:
         return ""
     pairs = zip(rows, intervals, strict=True)
     max_errors = [_compute_max_error(row[name], ends) for row, row_ends in pairs for name, ends in row_ends.items()]
@@ -246,71 +240,11 @@ def describe_missed_accuracy(
     return f"{subject} less accurate than the ±{requested} you requested: {statement}{reason}."
 
 
-def _state_measurement(plan: Plan, measurement: Measurement, confidence: float) -> str:
+def _state_reading(plan: Plan, reading: Reading, confidence: float) -> str:
     interval_confidence = plan.coverage.adjust_confidence(confidence)
-    probability_text = plan.coverage.format_probability(confidence)
-    if isinstance(measurement, PublicConstant):
-        return "exact: the schema makes it public"
-    if isinstance(measurement, ThresholdedCount):
-        return _state_thresholded_count(measurement, interval_confidence, probability_text)
     if interval_confidence is None:
-        return NOT_STATED
-    if not isinstance(measurement, AdditiveNoise):
-        return measurement.describe_accuracy(interval_confidence, probability_text)
-    estimator = plan.build_estimator(measurement)
-    if estimator.depends_on_rows:
-        return _state_for_rows(plan, measurement, interval_confidence, probability_text)
-    rank_text = "" if measurement.linear_query.ranks is None else f" of the {measurement.linear_query.ranks.name}"
-    half_width = format_upper(estimator.half_width(interval_confidence), VALUE_DIGITS)
-    return f"within {half_width}{rank_text} {probability_text}"
-
-
-def _state_thresholded_count(measurement: ThresholdedCount, confidence: float | None, probability_text: str) -> str:
-    """The accuracy of the count of a key that is shown: a small one is shown only where its noise is large."""
-    statement = (
-        f"keys of fewer than about {measurement.threshold.min_count:,} units are rarely shown, "
-        "and then with too high a count"
-    )
-    if confidence is None:
-        return f"{statement}; {NOT_STATED}"
-    half_width = format_upper(measurement.threshold.noise.interval(confidence)[1])
-    return f"{statement}; others are within {half_width} {probability_text}"
-
-
-def _state_for_rows(plan: Plan, measurement: AdditiveNoise, confidence: float, probability_text: str) -> str:
-    """The accuracy by the number of rows: for the number that was stated, or else for a few of them."""
-    estimator, expected = plan.build_estimator(measurement), plan.expected_rows
-    condition = _format_row_condition(plan, measurement)
-    probability_text = f"{probability_text}," if plan.coverage.is_selective else probability_text
-    if expected.source == "stated":
-        within = format_upper(estimator.half_width(confidence, expected.number))
-        return f"within {within} {probability_text} if {condition.format(f'{expected.number:,}')}"
-    numbers = [(rows, format_upper(estimator.half_width(confidence, rows))) for rows in _list_example_rows(plan)]
-    (first, within), other_numbers = numbers[0], numbers[1:]
-    other_clauses = "".join(f", {max_error} if at least {rows:,}" for rows, max_error in other_numbers)
-    statement = f"within {within} {probability_text} if {condition.format(f'{first:,}')}{other_clauses}"
-    if expected.source != "guess":
-        return statement
-    guessed_error = format_upper(estimator.half_width(confidence, expected.number))
-    assumption_clause = f" if {expected.assumption}" if expected.assumption else ""
-    return (
-        f"{statement} (only a guess: about {expected.number:,} rows{assumption_clause}, hence within {guessed_error})"
-    )
-
-
-def _format_row_condition(plan: Plan, measurement: AdditiveNoise) -> str:
-    """A condition on the number of rows; rows without a value do not count."""
-    columns = (plan.schema.column(measure.column) for measure in measurement.linear_query.measures if measure.column)
-    if any(column.is_nullable for column in columns):
-        subject = "rows of a group" if plan.query.keys else "selected rows"
-        return f"at least {{}} {subject} have a value"
-    return "a group has at least {} rows" if plan.query.keys else "at least {} rows are selected"
-
-
-def _list_example_rows(plan: Plan) -> tuple[int, ...]:
-    units = plan.schema.units
-    max_rows = EXAMPLE_ROWS[-1] if units is None else units * plan.schema.rows
-    return tuple(rows for rows in EXAMPLE_ROWS if rows <= max_rows) or (max_rows,)
+        return reading.describe_selected_accuracy()
+    return reading.describe_accuracy(interval_confidence, plan.coverage.format_probability(confidence))
 
 
 def _collect_labels(plan: Plan) -> dict[int, str]:

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.answers.answer import ALL_KEYS, NO_RANGES, Answer, Interval, RangeCount, ReconciledRows
+from discreet.answers.answer import ALL_KEYS, NO_RANGES, Answer, RangeCount, ReconciledRows
 from discreet.answers.decode import format_group_key, label_rows, select_answer_rows, to_answer_value
 from discreet.answers.explain import attach_picture
 from discreet.answers.reconciled_counts import CountSums, reconcile_or_keep_raw
@@ -24,14 +24,13 @@ from discreet.estimation.constraint_set import Constraint, at_least, fixed, nest
 from discreet.estimation.hierarchical_counts import BlockHierarchy
 from discreet.estimation.linear_refinement import reconcile
 from discreet.formatting import widen_interval
-from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.hierarchical import HierarchicalHistogram, Level, compute_half_width
+from discreet.measurements.hierarchical import BlockCounts, Level, compute_half_width
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.structural_constraints import find_structural_constraints
 from discreet.query.query import Query
 from discreet.query.scan import Cell
 from discreet.schema import Schema
-from discreet.schema.column import Value
+from discreet.schema.column import Interval, Value
 
 MAX_BARS = 100
 DECIMALS = 2
@@ -46,7 +45,7 @@ class HierarchicalCounts:
     """What was released of nested blocks, and estimates of each of them."""
 
     plan: Plan
-    hierarchy: HierarchicalHistogram
+    hierarchy: BlockCounts
     noisy_result: NoisyResult
 
     @cached_property
@@ -194,9 +193,7 @@ class HierarchicalCounts:
         return tuple(sentences)
 
 
-def build_hierarchical_answer(
-    answer: Answer, plan: Plan, hierarchy: HierarchicalHistogram, noisy_result: NoisyResult
-) -> Answer:
+def build_hierarchical_answer(answer: Answer, plan: Plan, hierarchy: BlockCounts, noisy_result: NoisyResult) -> Answer:
     """Build a reply with the rows of nested counts."""
     blocks, presentation = HierarchicalCounts(plan, hierarchy, noisy_result), plan.query.presentation
     rows = [_build_row(blocks, node, blocks.get_count(node)) for node in blocks.shown_nodes]
@@ -215,11 +212,11 @@ def build_hierarchical_answer(
 
 def attach_ranges(answer: Answer, plan: Plan, noisy_result: NoisyResult) -> Answer:
     """Attach ranges and a picture, where the cells of a histogram were measured one by one: for a prior, say."""
-    measurement = plan.measurements[0]
-    if plan.query.nesting != "ranges" or not isinstance(measurement, AdditiveNoise):
+    noises = plan.measurements[0].independent_noises
+    if plan.query.nesting != "ranges" or not noises:
         return answer
-    cells = Level(np.arange(len(noisy_result.cells)), Fraction(1), measurement.single_noise)
-    hierarchy = HierarchicalHistogram(measurement.linear_query, (cells,), measurement.name)
+    cells = Level(np.arange(len(noisy_result.cells)), Fraction(1), noises[0])
+    hierarchy = BlockCounts((cells,))
     return _attach_range_counts(answer, HierarchicalCounts(plan, hierarchy, noisy_result))
 
 

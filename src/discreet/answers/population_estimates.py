@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 from discreet.answers.answer import NO_POPULATION, PopulationEstimate
 from discreet.answers.decode import Decoder
 from discreet.errors import InvalidInput, Unsupported
-from discreet.estimation.noise_distributions import AnswerNoise, ScaledNoise
-from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.estimator import Estimator
+from discreet.estimation.noise_distributions import AnswerNoise
+from discreet.measurements.base import Reading
 from discreet.numeric import as_int
-from discreet.planner.plan import NoisyResult, Plan, PublicConstant, ThresholdedCount
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.schema import Column
 
 Array = NDArray[np.float64]
@@ -214,7 +213,7 @@ def _find_population_numbers(plan: Plan) -> dict[str, int]:
         label: index
         for label, index in indices.items()
         if plan.query.aggregates[index].function in POPULATION_FUNCTIONS
-        and isinstance(plan.measurements[index], PublicConstant | ThresholdedCount | AdditiveNoise)
+        and (plan.readings[index].is_public or plan.readings[index].answer_noise is not None)
     }
 
 
@@ -277,7 +276,6 @@ class SampleEstimator:
     decoder: Decoder
     confidence: float
     size: int | None
-    _estimators: dict[int, Estimator] = field(default_factory=dict)
     _noise_tails: dict[int, UpperTail] = field(default_factory=dict)
     _estimates: dict[tuple[int, CellOutputs], PopulationEstimate] = field(default_factory=dict)
 
@@ -288,13 +286,13 @@ class SampleEstimator:
         return self._estimates[index, numbers]
 
     def _estimate_number(self, name: str, index: int, numbers: CellOutputs) -> PopulationEstimate:
-        if isinstance(self.decoder.plan.measurements[index], PublicConstant):
+        if self._readings[index].is_public:
             return self._estimate_all_units(name)
         value = float(cast(Fraction, self.decoder.decode_values(index, numbers[index])[0]))
         if self.decoder.plan.query.aggregates[index].function == "avg":
             return self._estimate_mean(name, index, value, numbers)
         estimate = self._estimate_count(name, index, value, numbers)
-        if self._is_clear_of_threshold(index, numbers[index]):
+        if self._readings[index].is_clear_of_threshold(numbers[index], self.confidence):
             return estimate
         return replace(estimate, interval=(0.0, estimate.interval[1]))
 
@@ -323,19 +321,8 @@ class SampleEstimator:
 
     def _get_noise_tail(self, index: int) -> UpperTail:
         if index not in self._noise_tails:
-            measurement = self.decoder.plan.measurements[index]
-            if isinstance(measurement, ThresholdedCount):
-                self._noise_tails[index] = tabulate_upper_tail(ScaledNoise(measurement.threshold.noise, 1.0))
-            else:
-                self._noise_tails[index] = tabulate_upper_tail(self._get_estimator(index).build_line_noise())
+            self._noise_tails[index] = tabulate_upper_tail(cast(AnswerNoise, self._readings[index].answer_noise))
         return self._noise_tails[index]
-
-    def _is_clear_of_threshold(self, index: int, outputs: tuple[int, ...]) -> bool:
-        """Whether a key would have been shown without its noise; if not, only the upper end says anything."""
-        measurement = self.decoder.plan.measurements[index]
-        if not isinstance(measurement, ThresholdedCount):
-            return True
-        return outputs[0] - measurement.threshold.noise.interval(self.confidence)[1] > measurement.threshold.min_count
 
     def _estimate_mean(self, name: str, index: int, value: float, numbers: CellOutputs) -> PopulationEstimate:
         column = self.decoder.plan.schema.column(self.decoder.plan.query.aggregates[index].column or "")
@@ -364,7 +351,7 @@ class SampleEstimator:
         The totals show a mean times the noisy number of rows m, not the exact one n (Fieller 1954): the sample's error
         enters n / m times, so it is as that of m^2 / n units.
         """
-        ratio, max_units = self._get_estimator(index).ratio, self.decoder.plan.schema.units
+        ratio, max_units = self._readings[index].ratio, self.decoder.plan.schema.units
         if ratio is None:
             return max_units or 0, self._get_noise_tail(index), True
         rows = max(ratio.estimate_rows(outputs), 0.0)
@@ -421,11 +408,9 @@ class SampleEstimator:
     def _side_confidence(self) -> float:
         return 1 - (1 - self.confidence) * SIDE_MISS_SHARE
 
-    def _get_estimator(self, index: int) -> Estimator:
-        if index not in self._estimators:
-            plan = self.decoder.plan
-            self._estimators[index] = plan.build_estimator(cast(AdditiveNoise, plan.measurements[index]))
-        return self._estimators[index]
+    @property
+    def _readings(self) -> tuple[Reading, ...]:
+        return self.decoder.plan.readings
 
 
 def _build_share(

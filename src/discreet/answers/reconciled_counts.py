@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.answers.answer import Answer, AnswerValue, Interval, ReconciledRows
+from discreet.answers.answer import Answer, AnswerValue, ReconciledRows
 from discreet.answers.constraint_fit import (
     KEPT_TOTAL_REASON,
     CountFit,
@@ -28,14 +28,10 @@ from discreet.errors import DiscreetError
 from discreet.estimation.constraint_set import StatedConstraint
 from discreet.estimation.linear_refinement import INTEGER_NOISE_VARIANCE, compute_worst_quantile
 from discreet.formatting import format_number
-from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.estimator import Estimator
-from discreet.measurements.point_estimates import Linear
-from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
-from discreet.mechanisms.discrete_laplace import DiscreteLaplace
-from discreet.planner.plan import NoisyResult, Plan, PublicConstant
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.structural_constraints import COUNT_FUNCTIONS
 from discreet.priors.posterior import Posterior
+from discreet.schema.column import Interval
 
 Array = NDArray[np.float64]
 COUNT_STEP = 1.0
@@ -58,12 +54,12 @@ PRIOR_SKIPPED_NOTE = "there are too many different counts to weigh each with you
 
 
 def find_noisy_counts(plan: Plan) -> list[int]:
-    """Find the measurements of a plan that are counts, if all have noise or are public in every cell; else none."""
-    pairs = zip(plan.query.aggregates, plan.measurements, strict=False)
-    indices = [index for index, (aggregate, _) in enumerate(pairs) if aggregate.function in COUNT_FUNCTIONS]
-    counts = [plan.measurements[index] for index in indices]
-    are_plain = all(isinstance(item, AdditiveNoise | PublicConstant) for item in counts)
-    has_noise = any(isinstance(item, AdditiveNoise) for item in counts)
+    """Find the aggregates of a plan that are counts, if all have noise or are public in every cell; else none."""
+    pairs = enumerate(plan.query.aggregates)
+    indices = [index for index, aggregate in pairs if aggregate.function in COUNT_FUNCTIONS]
+    counts = [plan.readings[index] for index in indices]
+    are_plain = all(count.is_public or count.answer_noise is not None for count in counts)
+    has_noise = any(not count.is_public for count in counts)
     return indices if plan.threshold is None and are_plain and has_noise else []
 
 
@@ -194,8 +190,6 @@ class NoisyCounts:
         if plan.grid_prior is None or len(self.indices) != 1:
             return None
         index = self.indices[0]
-        if not isinstance(plan.measurements[index], AdditiveNoise):
-            return None
         if len({cell[index] for cell in numbers}) > MAX_WEIGHED_POSTERIORS:
             return None
         return [cast(Posterior, self.decoder.compute_posterior(index, cell[index])) for cell in numbers]
@@ -228,32 +222,22 @@ class NoisyCounts:
         """The variance of each count."""
         if self.posteriors is not None:
             return np.array([[posterior.variance() + INTEGER_NOISE_VARIANCE for posterior in self.posteriors]])
-        estimators = [self._get_estimator(index) for index in self.indices]
-        noises = [None if estimator is None else estimator.build_line_noise() for estimator in estimators]
+        noises = [self.decoder.plan.readings[index].answer_noise for index in self.indices]
         variances = [1.0 if noise is None else noise.sd**2 + INTEGER_NOISE_VARIANCE for noise in noises]
         return np.repeat(np.array(variances)[:, None], len(self.noisy_result.cells), axis=1)
-
-    def _get_estimator(self, index: int) -> Estimator | None:
-        """The estimator of a noisy count; None for a public one."""
-        measurement = self.decoder.plan.measurements[index]
-        return self.decoder.plan.build_estimator(measurement) if isinstance(measurement, AdditiveNoise) else None
 
     def compute_intervals(self, confidence: float) -> tuple[Array, Array]:
         """Compute where each count lies by itself, from the distribution of its noise, or from its posterior."""
         if self.posteriors is not None:
             ends = np.array([[posterior.interval(confidence) for posterior in self.posteriors]])
             return ends[..., 0], ends[..., 1]
-        estimators = [self._get_estimator(index) for index in self.indices]
-        half_widths = np.array([[0.0 if item is None else item.half_width(confidence)] for item in estimators])
+        readings = [self.decoder.plan.readings[index] for index in self.indices]
+        half_widths = np.array([[reading.half_width(confidence)] for reading in readings])
         return self.raw_values - half_widths, self.raw_values + half_widths
 
     def has_plain_noise(self, count: int) -> bool:
         """Whether each cell has Laplace or Gaussian noise of its own, which is what a refined interval assumes."""
-        measurement = self.decoder.plan.measurements[self.indices[count]]
-        if self.posteriors is not None or not isinstance(measurement, AdditiveNoise):
-            return False
-        is_linear = isinstance(measurement.linear_query.estimate, Linear)
-        return is_linear and isinstance(measurement.single_noise, DiscreteLaplace | DiscreteGaussian)
+        return self.posteriors is None and self.decoder.plan.readings[self.indices[count]].has_plain_noise
 
 
 def _compute_intervals(fit: CountFit, noisy_counts: NoisyCounts, confidence: float) -> tuple[Array, Array]:

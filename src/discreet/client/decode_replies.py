@@ -16,7 +16,6 @@ from discreet.answers.answer import (
     MAX_JSON_POSTERIORS,
     Answer,
     AnswerValue,
-    Interval,
     PopulationEstimate,
     RangeCount,
     ReconciledRows,
@@ -26,6 +25,7 @@ from discreet.errors import InvalidInput, Unavailable
 from discreet.numeric import as_number_between
 from discreet.priors.posterior import Array, Posterior
 from discreet.privacy.guarantee import Guarantee
+from discreet.schema.column import Interval
 
 if TYPE_CHECKING:
     from discreet.custodian.preview import Preview

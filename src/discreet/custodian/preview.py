@@ -28,11 +28,7 @@ from discreet.formatting import format_day, format_day_ends, format_number
 from discreet.ledger import Balance, Caps, Charge, Ledger
 from discreet.ledger.accounts import Terms, qualify_promise
 from discreet.ledger.budget_check import Offer, build_unspent_owners, count_affordable_charges
-from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.hierarchical import HierarchicalHistogram
-from discreet.measurements.selection import CandidateSelection
 from discreet.measurements.trimmed_mean import MEAN_OF_RANKS
-from discreet.measurements.unit_query import OrderStatistic
 from discreet.numeric import date_from_days
 from discreet.planner.dp_comparison import DpComparison, compare_with_dp
 from discreet.planner.options import ANY_PRICE, PlanRequest, PriorInput, QueryOptions, build_plan_request, parse_range
@@ -232,7 +228,7 @@ def describe_error_meaning(planned: Plan) -> str:
     """Say what the expected error is of: of nested counts it is a mean over all of them."""
     if planned.grid_prior is not None or planned.prior is not None:
         return f"of what you will know: your prior and the answer together{_describe_expected_rows(planned)}"
-    if not isinstance(planned.measurements[0], HierarchicalHistogram):
+    if planned.hierarchy is None:
         selection_clause = ", before rows are chosen by it" if planned.coverage.is_selective else ""
         return f"of the raw answer{selection_clause}{_describe_expected_rows(planned)}"
     is_histogram = planned.query.nesting == "ranges"
@@ -241,8 +237,7 @@ def describe_error_meaning(planned: Plan) -> str:
 
 def _describe_expected_rows(planned: Plan) -> str:
     """The number of rows that an expected error is for, if it is not public."""
-    noisy_measurements = [measurement for measurement in planned.measurements if isinstance(measurement, AdditiveNoise)]
-    if not any(planned.build_estimator(measurement).depends_on_rows for measurement in noisy_measurements):
+    if not any(reading.depends_on_rows for reading in planned.readings):
         return ""
     expected = planned.expected_rows
     guess_note = "" if expected.source == "stated" else ", which is only a guess"
@@ -253,19 +248,16 @@ def is_plan_plottable(planned: Plan) -> bool:
     """Whether the answer has a picture: a histogram, or one number with a distribution to show."""
     if planned.query.nesting == "ranges":
         return True
-    return not planned.query.keys and len(planned.measurements) == 1 and Decoder(planned).is_plottable(0)
+    return not planned.query.keys and len(planned.readings) == 1 and planned.readings[0].is_plottable
 
 
 def explain_mechanism(planned: Plan) -> str:
     """Say in a sentence why the planner chose this mechanism."""
     if sum(item.chosen for item in planned.candidates) > 1:
         return _explain_joint_mechanism(planned)
-    expected_error, item = planned.expected_error, planned.measurements[0]
-    if isinstance(item, OrderStatistic):
-        return "the one that individual-dp has for order statistics"
-    by_rank = item.explain_rank_choice() if isinstance(item, CandidateSelection) else ""
-    if by_rank:
-        return by_rank
+    expected_error, reason = planned.expected_error, planned.measurements[0].explain_choice()
+    if reason:
+        return reason
     digits = None if expected_error is None else format_number(expected_error)
     others = [item for item in planned.candidates if not item.chosen]
     rivals = [item for item in others if item.expected_error is None or format_number(item.expected_error) != digits]
@@ -379,7 +371,7 @@ def build_stated_prior(schema: Schema, question: Question, prior: PriorInput) ->
         raise InvalidInput("a prior is wanted, such as normal(500, 20)")
     planned = plan(schema, parse_question(question, schema), epsilon=1, prior=prior)
     decoder = Decoder(planned)
-    distribution = decoder.get_prior(0)
+    distribution = planned.readings[0].get_stated_distribution()
     if distribution is None:
         raise InvalidInput(NO_PRIOR)
     description = describe_prior_distribution(distribution, decoder, 0)

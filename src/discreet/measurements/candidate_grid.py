@@ -23,6 +23,7 @@ from discreet.estimation.refinement_posterior import (
     find_best_alpha_up,
 )
 from discreet.measurements.prior_on_grid import PositionPrior
+from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.refinement import Refinement
 from discreet.numeric import format_exact
 from discreet.priors.distance import Distance, OrdinalDistance, SemanticDistance
@@ -158,12 +159,12 @@ class PositionRefinement:
                 return "semantic " + hashlib.sha256(json.dumps(above, sort_keys=True).encode()).hexdigest()
         return self.refinement.distance.stored_name
 
-    def sample(self, position: int | None) -> int:
+    def sample(self, position: int | None, entropy: Entropy | None = None) -> int:
         """The position of one draw, given that of the truth; None where there is no truth."""
         if self.refinement.prior.numeric:
-            return int(cast(int, self.refinement.answer(position)))
+            return int(cast(int, self.refinement.answer(position, entropy)))
         categories = self.candidates.column.categories
-        category = self.refinement.answer(None if position is None else categories[position])
+        category = self.refinement.answer(None if position is None else categories[position], entropy)
         return categories.index(str(category))
 
     def expected_error(self) -> float | None:

@@ -16,15 +16,21 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import Internal
 from discreet.estimation.hierarchical_counts import BlockHierarchy
 from discreet.estimation.linear_refinement import INTEGER_NOISE_VARIANCE, compute_worst_quantile
 from discreet.estimation.noise_distributions import NoiseParts, compute_parts_half_width
 from discreet.formatting import format_confidence, format_upper
 from discreet.measurements.additive import NOISE_NAMES
+from discreet.measurements.base import NoiseSampler, NoisyOutputs, ScanRequest, SelfReading
+from discreet.measurements.observed_loss import InputChange, Inputs, ObservedLoss, compute_noise_loss
 from discreet.measurements.total_sensitivity import LinearQuery
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import Noise
-from discreet.query.scan import Cell
+from discreet.query.scan import Amounts, Cell
+from discreet.schema import Schema
+from discreet.schema.column import Value
 
 Starts = NDArray[np.intp]
 MIN_VARIANCE = 1e-12
@@ -37,7 +43,8 @@ MAX_PARTS = 32
 WEIGHT_STEPS, MIN_WEIGHT = 4096.0, 1e-12
 """Weights of noises are rounded up to one in so many, and left out below that: they are 0 but for rounding."""
 NoiseArray = NDArray[np.int64] | NDArray[np.object_]
-Value = TypeVar("Value")
+LEVEL_NOTE = "each level has noise of its own"
+LevelValue = TypeVar("LevelValue")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -57,23 +64,15 @@ class Level:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class HierarchicalHistogram:
+class BlockCounts:
     """Levels of blocks, coarse to fine, the last of single cells; `public_total` is the number of rows in all cells."""
 
-    linear_query: LinearQuery
     levels: tuple[Level, ...]
-    strategy: str
     public_total: int | None = None
     cells: tuple[Cell, ...] | None = None
     """Those that can have a row, where that is not all of them."""
 
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        noise = next(level.noise for level in self.levels if level.noise is not None)
-        return f"{NOISE_NAMES[type(noise)]}, {self.strategy}"
-
-    def compute_inputs(self, counts: Sequence[int]) -> list[tuple[int, ...]]:
+    def count_blocks(self, counts: Sequence[int]) -> list[tuple[int, ...]]:
         """The exact counts of the measured blocks, each with the cell it starts at. Secret."""
         cells = np.array(counts, dtype=np.int64)
         sums = [np.add.reduceat(cells, level.starts) for level in self.measured_levels]
@@ -115,7 +114,7 @@ class HierarchicalHistogram:
         variances = [0.0 if noise is None else _compute_bounding_variance(noise) for noise in noises]
         return self._prepend_total(variances, 0.0)
 
-    def _prepend_total(self, levels: Sequence[Value], total: Value) -> list[Value]:
+    def _prepend_total(self, levels: Sequence[LevelValue], total: LevelValue) -> list[LevelValue]:
         """Values of the levels as the nest has them: first that of the public total, where there is one.
 
         It stands for the coarsest level where that has one block, and before it elsewhere.
@@ -170,12 +169,73 @@ class HierarchicalHistogram:
         total = np.array([float(self.public_total or 0)])
         return self.build_nest().estimate(self._prepend_total(level_counts, total))[-len(self.levels) :]
 
+
+@dataclass(frozen=True, eq=False, slots=True)
+class HierarchicalHistogram(SelfReading):
+    """One count of rows, measured in nested blocks of cells; what it says is read of all blocks together."""
+
+    linear_query: LinearQuery
+    blocks: BlockCounts
+    strategy: str
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"{NOISE_NAMES[type(self.independent_noises[0])]}, {self.strategy}"
+
+    @property
+    def hierarchy(self) -> BlockCounts:
+        return self.blocks
+
+    @property
+    def independent_noises(self) -> tuple[Noise, ...]:
+        return tuple(level.noise for level in self.blocks.levels if level.noise is not None)
+
+    def scan(self) -> ScanRequest:
+        """The rows of each cell."""
+        return self.linear_query.scan()
+
+    def compute_inputs(self, scanned: Sequence[Amounts]) -> list[tuple[int, ...]]:
+        """The exact counts of the measured blocks, from those of the cells. Secret."""
+        return self.blocks.count_blocks([sum(amounts) for amounts in scanned])
+
+    def measure(self, inputs: Sequence[tuple[int, ...]], entropy: Entropy) -> list[NoisyOutputs]:
+        noises = self._draw_noises([noise.sample_units for noise in self.independent_noises], inputs, entropy)
+        return [tuple(map(operator.add, *pair)) for pair in zip(inputs, noises, strict=True)]
+
+    def _draw_noises(
+        self, samplers: Sequence[NoiseSampler], cells: Sequence[object], entropy: Entropy
+    ) -> list[tuple[int, ...]]:
+        """The noise of every block, with the cell it starts at."""
+        blocks = zip(samplers, self.blocks.measured_levels, strict=True)
+        return self.blocks.group_by_cell([sample(len(level.starts), entropy) for sample, level in blocks], len(cells))
+
+    def cache_key(self) -> list[object]:
+        levels = [[len(level.starts), str(level.share)] for level in self.blocks.levels]
+        return [self.name, levels, self.blocks.public_total, self.linear_query.components[0].l1_sensitivity]
+
+    def compare_inputs(self, inputs: Inputs, other_inputs: Inputs, schema: Schema) -> InputChange:  # noqa: ARG002
+        """What one unit moves is declared of each level; the losses of all levels add up."""
+        moves: list[list[int]] = [[] for _ in self.blocks.measured_levels]
+        levels_of_cell: dict[int, list[int]] = {}
+        for number, level in enumerate(self.blocks.measured_levels):
+            for start in level.starts.tolist():
+                levels_of_cell.setdefault(start, []).append(number)
+        cells, other_cells = [*inputs.values()], [*other_inputs.values()]
+        for cell, numbers in levels_of_cell.items():
+            for number, count, other_count in zip(numbers, cells[cell], other_cells[cell], strict=True):
+                moves[number].append(count - other_count)
+        return InputChange({}, ObservedLoss.total(map(compute_noise_loss, self.independent_noises, moves)), LEVEL_NOTE)
+
+    def values(self, outputs: NoisyOutputs) -> tuple[Value, ...]:  # noqa: ARG002
+        raise Internal("nested counts are read together, not one by one")
+
     def describe_accuracy(self, confidence: float, likely: str = "") -> str:
         """What may be said of its error before it is drawn, and with which probability."""
-        if len(self.measured_levels) == 1:
-            half_width = self.range_half_width(0, 0, confidence)
+        if len(self.blocks.measured_levels) == 1:
+            half_width = self.blocks.range_half_width(0, 0, confidence)
         else:
-            cell_variances = self.build_nest().propagate_node_variances(self.bounding_variances)[-1]
+            cell_variances = self.blocks.build_nest().propagate_node_variances(self.blocks.bounding_variances)[-1]
             half_width = compute_half_width(float(np.max(cell_variances)), confidence)
         likely = likely or format_confidence(confidence)
         return f"single cells within {format_upper(half_width)} {likely}; ranges and totals have intervals of their own"

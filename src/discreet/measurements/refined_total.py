@@ -12,12 +12,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, Unsupported
 from discreet.estimation.grid_prior import MIN_MASS_INSIDE, GridPrior, PointGridPrior, ShapedGridPrior
 from discreet.estimation.refinement_posterior import (
     TruthRuns,
@@ -25,15 +25,25 @@ from discreet.estimation.refinement_posterior import (
     estimate_run_error,
     find_best_alpha_up,
 )
+from discreet.measurements.additive import Estimator, build_laplace
+from discreet.measurements.base import AggregateRequest, NoisyOutputs, ScanRequest, SelfReading
+from discreet.measurements.observed_loss import InputChange, Inputs, compute_refinement_change, pair_inputs
+from discreet.measurements.point_estimates import Linear
 from discreet.measurements.prior_on_grid import GridCells, PlacedShapes, place_shapes
-from discreet.measurements.total_sensitivity import LinearQuery
+from discreet.measurements.selection import resolve_distance
+from discreet.measurements.total_sensitivity import LinearQuery, build_linear_queries
+from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.refinement import Refinement
 from discreet.priors.distance import ContinuousDistance, Distance
 from discreet.priors.heavy_tail import TAIL_WEIGHT, PriorUse
 from discreet.priors.posterior import Posterior, distribution_from_runs
 from discreet.priors.prior import Grid, Prior
-from discreet.query.scan import Amounts
+from discreet.privacy.cost import compute_pure_cost
+from discreet.schema import Column, Schema
 
+NUMBER_COLUMN = Column("a number", "number")
+MAX_SD_RATIO = 1.0
+"""Refinement can only be better where the prior is narrower than the noise: tests show where the two cross."""
 MAX_POINTS = 2048
 CELL_PARTS = 8
 """The values that one point stands for are weighed in at least so many parts."""
@@ -71,33 +81,56 @@ class RefinementPrior:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class RefinedTotal:
+class RefinedTotal(SelfReading):
     """The number that a linear query asks for, measured by a refinement of a prior over numbers."""
 
     linear_query: LinearQuery
     refinement: Refinement
     refinement_prior: RefinementPrior
-    prior_use: PriorUse
+    prior_use: PriorUse | None = None
     name: str = "refinement of your prior"
+
+    @property
+    def uses_prior(self) -> bool:
+        return True
+
+    @property
+    def is_plottable(self) -> bool:
+        return True
 
     @property
     def distance_name(self) -> str:
         """What names the distance in a stored question: numbers have no other than these two."""
         return self.refinement.distance.stored_name
 
-    def compute_inputs(self, amounts: Amounts) -> tuple[int, ...]:
-        """The exact totals of one cell, from its measures. Secret."""
-        return tuple(component.compute_total(amounts) for component in self.linear_query.components)
+    def scan(self) -> ScanRequest:
+        return self.linear_query.scan()
 
-    def measure(self, totals: Sequence[int]) -> tuple[int, ...]:
-        """The place of one draw on the prior's grid."""
-        sample = cast(Fraction, self.refinement.answer(self.linear_query.estimate.value(totals)))
+    def compute_inputs(self, scanned: Sequence[Any]) -> list[tuple[int, ...]]:
+        """The exact totals of every cell. Secret."""
+        return self.linear_query.compute_totals(scanned)
+
+    def measure(self, inputs: Sequence[tuple[int, ...]], entropy: Entropy) -> list[NoisyOutputs]:
+        """The place of one draw on the prior's grid, for each cell."""
+        return [(self._sample_place(totals, entropy),) for totals in inputs]
+
+    def _sample_place(self, totals: Sequence[int], entropy: Entropy) -> int:
+        sample = cast(Fraction, self.refinement.answer(self.linear_query.estimate.value(totals), entropy))
         grid = self.refinement_prior.grid
-        return (int((sample - grid.origin) / grid.step),)
+        return int((sample - grid.origin) / grid.step)
 
-    def value(self, outputs: Sequence[int]) -> Fraction:
+    def cache_key(self) -> list[object]:
+        # The places that were drawn count values of the number; they counted other steps once, under the name without.
+        return [self.name, *self.linear_query.list_parameters(), self.distance_name, "values"]
+
+    def compare_inputs(self, inputs: Inputs, other_inputs: Inputs, schema: Schema) -> InputChange:  # noqa: ARG002
+        pairs = pair_inputs(inputs, other_inputs, (0,) * len(self.linear_query.components))
+        values = [[self.linear_query.estimate.value(totals) for totals in pair] for pair in pairs]
+        return compute_refinement_change(values, self.refinement.cost().epsilon)
+
+    def values(self, outputs: Sequence[int]) -> tuple[Fraction]:
         """What a place stands for."""
-        return Fraction(self.refinement_prior.grid.value(outputs[0]))
+        return (Fraction(self.refinement_prior.grid.value(outputs[0])),)
 
     def get_stated_distribution(self) -> Posterior:
         """The prior as it was stated."""
@@ -126,7 +159,33 @@ def build_refined_total(
     base_refinement = Refinement.of(refinement_prior.prior, epsilon, "statistic", neighbors, number_distance)
     up = find_best_alpha_up(base_refinement, refinement_prior.stated_mass)
     refinement = Refinement.of(refinement_prior.prior, epsilon, "statistic", neighbors, number_distance, up=up)
-    return RefinedTotal(linear_query, refinement, refinement_prior, grid_prior.get_use(is_sampled=True))
+    prior_use, cost = grid_prior.get_use(is_sampled=True), compute_pure_cost(epsilon)
+    return RefinedTotal(linear_query, refinement, refinement_prior, prior_use, privacy_cost=cost)
+
+
+def propose_refinement(request: AggregateRequest) -> tuple[RefinedTotal, ...]:
+    """Propose a refinement of the prior where it may win, or a distance asks for it."""
+    grid_prior, bounds = request.grid_prior, request.bounds
+    linear_query = build_linear_queries(request.aggregate, request.column, bounds)[0]
+    distance = None
+    if request.distance is not None:
+        if grid_prior is None:
+            raise InvalidInput("a distance says how your prior is refined; give the prior too")
+        if bounds.is_grouped:
+            raise Unsupported("a distance is for one number at a time; ask for the groups one by one")
+        distance = resolve_distance(NUMBER_COLUMN, request.distance)
+    elif grid_prior is None or not _can_win(request, linear_query, grid_prior):
+        return ()
+    return (build_refined_total(linear_query, grid_prior, request.epsilon, bounds.schema.neighbors, distance),)
+
+
+def _can_win(request: AggregateRequest, linear_query: LinearQuery, grid_prior: GridPrior) -> bool:
+    """Never for counts, where noise is optimal whatever the prior (Ghosh and others 2009); for sums, where narrow."""
+    is_single_sum = request.aggregate.function == "sum" and not request.bounds.is_grouped
+    if not is_single_sum or not isinstance(linear_query.estimate, Linear):
+        return False
+    noise_sd = Estimator(build_laplace(linear_query, request.epsilon), 1.0).build_line_noise().sd
+    return grid_prior.sd < MAX_SD_RATIO * noise_sd
 
 
 def build_refinement_prior(grid_prior: GridPrior) -> RefinementPrior:

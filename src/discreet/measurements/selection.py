@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, cast
 
@@ -13,23 +13,48 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_confidence, format_whole_upper
+from discreet.measurements.base import (
+    UNPRICED,
+    AggregateRequest,
+    HistogramRequest,
+    NoisyOutputs,
+    SelfReading,
+    to_float_interval,
+)
 from discreet.measurements.candidate_grid import MAX_CANDIDATES, CandidateGrid, PositionRefinement
 from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.observed_loss import (
+    InputChange,
+    Inputs,
+    ObservedLoss,
+    compute_noise_loss,
+    compute_refinement_change,
+    compute_selection_loss,
+    compute_share,
+    count_max_changes,
+    follow_splits,
+    pair_inputs,
+)
 from discreet.measurements.prior_on_grid import PositionPrior, build_even_prior, place_prior
 from discreet.measurements.trimmed_mean import MAX_RANKED_ROWS, RankMean, compute_rank_error, select_rank_mean
+from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.exponential_mechanism import Exponential
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip, choose_position
-from discreet.mechanisms.quantile import Bracket, Extreme, Quantile, Quantiles
+from discreet.mechanisms.quantile import Bracket, BracketEnd, Extreme, Quantile, Quantiles, compute_rank_scores
 from discreet.mechanisms.selection_scores import Selection
 from discreet.priors.distance import ContinuousDistance, Distance, NominalDistance, OrdinalDistance, SemanticDistance
 from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
 from discreet.priors.prior import Prior
+from discreet.privacy.cost import PrivacyCost
 from discreet.query.query import Aggregate
-from discreet.schema import Column
-from discreet.schema.column import Value
+from discreet.schema import Column, Schema
+from discreet.schema.column import Interval, Value
 from discreet.untrusted import has_exact_type
 
+BRACKET_CONFIDENCE = 0.95
+FEW_SPLITS_NOTE = "over a few of the ways in which the rows may be parted"
+INTERVAL_ENDS: tuple[BracketEnd, BracketEnd] = ("low", "high")
 MAX_COUNTS = 2**22
 MIN_CANDIDATES = 256
 """Over many cells the candidates are fewer, so that all counts together stay within memory."""
@@ -48,11 +73,11 @@ class Mode:
     count: int
     prior: Prior | None
 
-    def answer_counts(self, counts: CandidateCounts) -> int:
+    def answer_counts(self, counts: CandidateCounts, entropy: Entropy) -> int:
         """The position of one candidate."""
         if self.prior is None:
-            return choose_position(PermuteAndFlip(self.selection), counts)
-        return int(cast(int, Exponential(self.selection, self.prior).answer(counts[self.prior.index])))
+            return choose_position(PermuteAndFlip(self.selection), counts, entropy)
+        return int(cast(int, Exponential(self.selection, self.prior).answer(counts[self.prior.index], entropy)))
 
     def score_bound(self, confidence: float) -> float:
         """How many rows fewer than the most frequent one the chosen value may have."""
@@ -83,16 +108,16 @@ class RefinedStatistic:
             return None
         return int(positions[-1] if end == "top" else positions[0])
 
-    def answer_counts(self, counts: CandidateCounts) -> int:
+    def answer_counts(self, counts: CandidateCounts, entropy: Entropy) -> int:
         """The position of one draw."""
-        return self.position_refinement.sample(self.find_truth(counts))
+        return self.position_refinement.sample(self.find_truth(counts), entropy)
 
 
 SelectionMechanism = Quantile | Quantiles | Extreme | Mode | RefinedStatistic | RankMean
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class CandidateSelection:
+class CandidateSelection(SelfReading):
     """A choice among candidates, from how many rows each has; with a bracket mechanism, an interval drawn about it."""
 
     candidates: CandidateGrid
@@ -106,6 +131,7 @@ class CandidateSelection:
     """How the analyst's prior was used; None where there is none, or the mechanism does not use it."""
     prior_unused_reason: str = ""
     """Why the analyst's prior was not used, where there is one that was not."""
+    privacy_cost: PrivacyCost = field(default=UNPRICED, kw_only=True)
 
     @property
     def uses_prior(self) -> bool:
@@ -133,11 +159,56 @@ class CandidateSelection:
                 return self.mechanism.prior
         return None
 
-    def measure(self, counts: CandidateCounts) -> tuple[int, ...]:
+    @property
+    def rivals(self) -> tuple[tuple[str, float | None], ...]:
+        if self.rival is None:
+            return ()
+        # The error of a mean of ranks depends on the rows, as that of a choice by rank.
+        is_mean = isinstance(self.rival.mechanism, RankMean)
+        return ((self.rival.name, None if is_mean else self.rival.expected_error()),)
+
+    @property
+    def is_exponential(self) -> bool:
+        """Whether it is one choice by the exponential mechanism: its losses span epsilon only (selection.md)."""
+        return self.bracket_mechanism is None and self._base_prior is not None
+
+    @property
+    def is_plottable(self) -> bool:
+        return self.get_stated_distribution() is not None
+
+    def scan(self) -> HistogramRequest:
+        return HistogramRequest(self.candidates.bins, self.candidates.count)
+
+    def measure(self, inputs: Sequence[CandidateCounts], entropy: Entropy) -> list[NoisyOutputs]:
         """Positions, one per order, then the two ends of the interval; of a mean of ranks the noisy sum of them."""
-        sample = self.mechanism.answer_counts(counts)
-        ends = () if self.bracket_mechanism is None else self.bracket_mechanism.answer_counts(counts)
+        return [self._sample_positions(counts, entropy) for counts in inputs]
+
+    def _sample_positions(self, counts: CandidateCounts, entropy: Entropy) -> NoisyOutputs:
+        sample = self.mechanism.answer_counts(counts, entropy)
+        ends = () if self.bracket_mechanism is None else self.bracket_mechanism.answer_counts(counts, entropy)
         return (*(int(position) for position in (sample if isinstance(sample, list) else [sample])), *ends)
+
+    def cache_key(self) -> list[object]:
+        return [self.name, self.candidates.width, self.candidates.count, self.distance_name]
+
+    def compare_inputs(self, inputs: Inputs, other_inputs: Inputs, schema: Schema) -> InputChange:
+        """The rows of one unit move, or of two where it is replaced; scores follow from these counts."""
+        pairs = pair_inputs(inputs, other_inputs, np.zeros(self.candidates.count, np.int64))
+        total_change = sum(int(np.abs(counts - other_counts).sum()) for counts, other_counts in pairs)
+        loss = ObservedLoss.total(self._compute_loss(*pair) for pair in pairs)
+        loss = ObservedLoss(loss.epsilon, loss.rho / 4) if self.is_exponential else loss
+        note = FEW_SPLITS_NOTE if isinstance(self.mechanism, Quantiles) else ""
+        return InputChange({"rows": compute_share(total_change, count_max_changes(schema))}, loss, note)
+
+    def _compute_loss(self, counts: CandidateCounts, other_counts: CandidateCounts) -> ObservedLoss:
+        """The loss in one cell: of the choice itself, and of the two ends sampled around it."""
+        bracket, loss = self.bracket_mechanism, _compute_choice_loss(self.mechanism, counts, other_counts)
+        if bracket is None:
+            return loss
+        for end in INTERVAL_ENDS:
+            scores = bracket.scores(counts, end), bracket.scores(other_counts, end)
+            loss += compute_selection_loss(bracket.mechanism.selection, *scores)
+        return loss
 
     def values(self, outputs: Sequence[int]) -> tuple[Value, ...]:
         """What the positions of the orders, or the sum, stand for."""
@@ -152,6 +223,10 @@ class CandidateSelection:
             return None
         codes = [code for position in outputs for code in self.candidates.get_code_range(position)]
         return self.candidates.column.decode(min(codes)), self.candidates.column.decode(max(codes))
+
+    def interval(self, outputs: Sequence[int], confidence: float) -> Interval:
+        """The two values that were drawn about a quantile, where they hold with that probability."""
+        return to_float_interval(self.bracket_values(outputs)) if confidence <= BRACKET_CONFIDENCE else None
 
     def expected_error(self) -> float | None:
         """The root mean square error of the refined value, the prior being right; None where it depends on the rows.
@@ -172,7 +247,7 @@ class CandidateSelection:
         rule = _get_selection_rule(self.mechanism)
         return math.hypot(compute_rank_error(self.candidates, target_rank, rows, *rule), within)
 
-    def explain_rank_choice(self) -> str:
+    def explain_choice(self) -> str:
         """Why not the mean of ranks that was weighed beside a choice by rank; nothing where none was."""
         rank_mean = None if self.rival is None else self.rival.mechanism
         if not isinstance(rank_mean, RankMean) or not isinstance(self.mechanism, Quantile | Extreme):
@@ -232,6 +307,49 @@ class CandidateSelection:
         return "how far it is off in values depends on the rows and is not told"
 
 
+def _compute_choice_loss(
+    choice: SelectionMechanism, counts: CandidateCounts, other_counts: CandidateCounts
+) -> ObservedLoss:
+    match choice:
+        case Quantile():
+            base = slice(None) if choice.candidates.prior is None else choice.candidates.prior.index
+            scores = [compute_rank_scores(table_counts, choice.q)[base] for table_counts in (counts, other_counts)]
+            return compute_selection_loss(choice.selection, *scores)
+        case Extreme():
+            scores = [choice.scores(counts), choice.scores(other_counts)]
+            return compute_selection_loss(choice.mechanism.selection, *scores)
+        case Mode():
+            base = slice(None) if choice.prior is None else choice.prior.index
+            return compute_selection_loss(choice.selection, counts[base], other_counts[base])
+        case RefinedStatistic():
+            truths = choice.find_truth(counts), choice.find_truth(other_counts)
+            epsilon = choice.position_refinement.refinement.cost().epsilon
+            return compute_refinement_change([truths], epsilon).observed_loss
+        case RankMean():
+            move = choice.ranks.sum_positions(counts) - choice.ranks.sum_positions(other_counts)
+            return compute_noise_loss(choice.noise, [move])
+        case Quantiles():  # the losses of all choices add up; the worst of a few ways in which they come out
+            losses = [
+                ObservedLoss.total(
+                    compute_selection_loss(split.selection, split.scores, other_split.scores)
+                    for split, other_split in splits
+                )
+                for splits in follow_splits(choice, counts, other_counts)
+            ]
+            return max(losses, key=lambda loss: loss.epsilon)
+
+
+SELECTION_FUNCTIONS = frozenset({"quantile", "mode", *EXTREME_PLACES})
+
+
+def propose_selection(request: AggregateRequest) -> tuple[CandidateSelection, ...]:
+    """Propose the one mechanism that fits, chosen by its own rules, with what it was weighed against."""
+    if request.column is None:
+        return ()
+    options = request.prior, request.distance, request.interval, request.mechanism, request.tail
+    return (build_selection(request.aggregate, request.column, request.bounds, request.epsilon, *options),)
+
+
 def build_selection(
     aggregate: Aggregate,
     column: Column,
@@ -245,8 +363,25 @@ def build_selection(
 ) -> CandidateSelection:
     """The choice of mechanism for a quantile, an extreme or a mode; with a distance, refinement by it.
 
-    `stored_mechanism` is the one that a stored answer was drawn by.
+    `stored_mechanism` is the one that a stored answer was drawn by, or that was asked for.
     """
+    options = prior, distance, interval, stored_mechanism, tail
+    selection = _select_mechanism(aggregate, column, bounds, epsilon, *options)
+    rho = epsilon**2 / (8 if selection.is_exponential else 2)
+    return replace(selection, privacy_cost=PrivacyCost(epsilon, rho))
+
+
+def _select_mechanism(
+    aggregate: Aggregate,
+    column: Column,
+    bounds: ContributionBounds,
+    epsilon: Fraction,
+    prior: str | Prior | None,
+    distance: Distance | str | None,
+    interval: bool,
+    stored_mechanism: str,
+    tail: bool | None,
+) -> CandidateSelection:
     if interval and (aggregate.function != "quantile" or len(aggregate.orders) != 1 or distance is not None):
         raise InvalidInput("interval=True is for MEDIAN or QUANTILE with one order and no distance; leave it out here")
     candidates = CandidateGrid.of(column, max(MIN_CANDIDATES, min(MAX_CANDIDATES, MAX_COUNTS // (bounds.cells or 1))))
@@ -261,7 +396,10 @@ def build_selection(
     if position_prior is not None and aggregate.function in EXTREME_PLACES:
         refinement_selection = _build_refinement(aggregate, candidates, share, neighbors, position_prior, None)
         rank_selection = _build_rank_selection(aggregate, candidates, share, rows)
-        if _has_excluded_values(candidates, position_prior) or _is_informative(refinement_selection):
+        refines = _is_informative(refinement_selection)
+        if stored_mechanism in (refinement_selection.name, rank_selection.name):
+            refines = stored_mechanism == refinement_selection.name
+        if refines or _has_excluded_values(candidates, position_prior):
             return replace(refinement_selection, rival=rank_selection)
         return replace(rank_selection, rival=refinement_selection, prior_unused_reason=PRIOR_UNHELPFUL)
     match aggregate.function:

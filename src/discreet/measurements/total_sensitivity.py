@@ -5,10 +5,13 @@ Proofs of every sensitivity: additive.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from discreet.errors import InvalidInput
+from discreet.measurements.base import HistogramRequest, TotalsRequest
 from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.point_estimates import Estimate, Linear, MeanFromCenter, MeanOfPair, Variance
 from discreet.measurements.trimmed_mean import Ranks, build_trimmed_ranks
@@ -58,6 +61,24 @@ class LinearQuery:
     max_contributions: int = 1
     corners: tuple[tuple[int, int], ...] = ()
     ranks: Ranks | None = None
+
+    def scan(self) -> TotalsRequest | HistogramRequest:
+        """What is read: the measures; or how many rows each candidate has, where ranks are summed."""
+        if self.ranks is None:
+            return TotalsRequest(self.measures)
+        return HistogramRequest(self.ranks.candidates.bins, self.ranks.candidates.count)
+
+    def compute_totals(self, scanned: Sequence[Any]) -> list[tuple[int, ...]]:
+        """The exact totals of every cell, from what was read. Secret."""
+        if self.ranks is not None:
+            return [(self.ranks.sum_positions(counts),) for counts in scanned]
+        return [tuple(component.compute_total(amounts) for component in self.components) for amounts in scanned]
+
+    def list_parameters(self) -> list[object]:
+        """What names it in a stored question; never to change."""
+        parts = [[part.weights, part.l1_sensitivity, str(part.l2_sensitivity_sq)] for part in self.components]
+        bounds = [self.linf_box, self.max_contributions, self.corners]
+        return [parts, *bounds, *([] if self.ranks is None else [self.ranks.candidates.width])]
 
 
 def build_linear_queries(

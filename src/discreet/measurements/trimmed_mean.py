@@ -20,6 +20,7 @@ from discreet.measurements.candidate_grid import MAX_CANDIDATES, CandidateGrid
 from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.point_estimates import Linear
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import AddNoise
 from discreet.mechanisms.selection_scores import Selection
 from discreet.numeric import format_exact
@@ -140,10 +141,10 @@ class RankMean:
         """What people call it."""
         return f"{self.ranks.name} by discrete Laplace"
 
-    def answer_counts(self, counts: NDArray[np.int64]) -> int:
+    def answer_counts(self, counts: NDArray[np.int64], entropy: Entropy | None = None) -> int:
         """The noisy sum of the positions."""
         mechanism = AddNoise(self.noise, self.ranks.sensitivity, "replace-one")
-        return mechanism.answer_units(self.ranks.sum_positions(counts))
+        return mechanism.answer_units(self.ranks.sum_positions(counts), entropy)
 
     def value(self, output: int) -> Value:
         """The mean that the sum stands for; of dates the nearest day."""

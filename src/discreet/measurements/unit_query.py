@@ -11,8 +11,17 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_number
+from discreet.measurements.base import HistogramRequest, NoisyOutputs, SelfReading, UnitRequest
 from discreet.measurements.candidate_grid import MAX_CANDIDATES, CandidateGrid, PositionRefinement
 from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.observed_loss import (
+    InputChange,
+    Inputs,
+    ObservedLoss,
+    compute_noise_loss,
+    compute_refinement_change,
+    pair_inputs,
+)
 from discreet.measurements.prior_on_grid import build_even_prior, place_in_narrower_bins, place_prior
 from discreet.measurements.selection import (
     describe_prior_owner,
@@ -20,22 +29,27 @@ from discreet.measurements.selection import (
     resolve_distance,
     select_column_distance,
 )
-from discreet.mechanisms.individual_dp import IndividualOrderStatistic
-from discreet.mechanisms.order_statistic import OrderStatisticName
+from discreet.mechanisms.entropy import Entropy
+from discreet.mechanisms.individual_dp import IndividualOrderStatistic, build_local_noise
+from discreet.mechanisms.order_statistic import OrderStatisticName, find_rank
 from discreet.priors.distance import Distance
 from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
 from discreet.priors.prior import Prior
+from discreet.privacy.cost import compute_pure_cost
 from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
 from discreet.schema.column import Value
 
+INDIVIDUAL_DP_NOTE = (
+    "individual DP: weaker, not for groups, its noise follows the data; the distance is of this table alone"
+)
 MAX_INDIVIDUAL_ROWS = 10**8
 ORDER_STATISTICS: dict[str, OrderStatisticName] = {"min": "min", "max": "max", "second_max": "second max"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class UnitQuery:
+class UnitQuery(SelfReading):
     """One person's value: a draw from a prior, moved towards the truth; an absent person's is the prior."""
 
     candidates: CandidateGrid
@@ -59,9 +73,23 @@ class UnitQuery:
         """The position that the draw is moved towards; none where the person is absent. Secret."""
         return None if code is None else (code - self.candidates.column.lower) // self.candidates.width
 
-    def measure(self, code: int | None) -> tuple[int, ...]:
+    @property
+    def is_plottable(self) -> bool:
+        return True
+
+    def scan(self) -> UnitRequest:
+        return UnitRequest(self.candidates.column.name)
+
+    def measure(self, inputs: Sequence[int | None], entropy: Entropy) -> list[NoisyOutputs]:
         """A position."""
-        return (self.position_refinement.sample(self.find_truth(code)),)
+        return [(self.position_refinement.sample(self.find_truth(code), entropy),) for code in inputs]
+
+    def cache_key(self) -> list[object]:
+        return [self.name, self.candidates.width, self.candidates.count, self.distance_name]
+
+    def compare_inputs(self, inputs: Inputs, other_inputs: Inputs, schema: Schema) -> InputChange:  # noqa: ARG002
+        truths = [[self.find_truth(code) for code in codes] for codes in pair_inputs(inputs, other_inputs, None)]
+        return compute_refinement_change(truths, self.position_refinement.refinement.cost().epsilon)
 
     def values(self, outputs: Sequence[int]) -> tuple[Value, ...]:
         """What the position stands for."""
@@ -113,11 +141,12 @@ def build_unit_query(
     refinement = PositionRefinement.of(
         candidates, position_prior, epsilon, "individual", schema.neighbors, column_distance
     )
-    return UnitQuery(refinement.candidates, refinement, prior is None, name, prior_use)
+    cost = compute_pure_cost(epsilon)
+    return UnitQuery(refinement.candidates, refinement, prior is None, name, prior_use, privacy_cost=cost)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class OrderStatistic:
+class OrderStatistic(SelfReading):
     """An order statistic with noise at its local sensitivity: individual DP, weaker than DP."""
 
     candidates: CandidateGrid
@@ -130,9 +159,29 @@ class OrderStatistic:
         present = np.repeat(np.arange(self.candidates.count), counts)[: self.rows]
         return np.concatenate((np.zeros(self.rows - len(present), dtype=np.int64), present))
 
-    def measure(self, counts: NDArray[np.int64]) -> tuple[int, ...]:
+    def scan(self) -> HistogramRequest:
+        return HistogramRequest(self.candidates.bins, self.candidates.count)
+
+    def measure(self, inputs: Sequence[NDArray[np.int64]], entropy: Entropy) -> list[NoisyOutputs]:
         """A position."""
-        return (int(self.mechanism.answer(self.pad_positions(counts))),)
+        return [(int(self.mechanism.answer(self.pad_positions(counts), entropy)),) for counts in inputs]
+
+    def cache_key(self) -> list[object]:
+        return [self.name, self.candidates.width, self.candidates.count]
+
+    def compare_inputs(self, inputs: Inputs, other_inputs: Inputs, schema: Schema) -> InputChange:  # noqa: ARG002
+        """How far the statistic moves, against the noise that the first table gets, and that the second gets."""
+        pairs = pair_inputs(inputs, other_inputs, np.zeros(self.candidates.count, np.int64))
+        if not pairs:
+            return InputChange({}, ObservedLoss(), INDIVIDUAL_DP_NOTE)
+        vector = self.mechanism.vector
+        tables = [vector.grid.to_units(self.pad_positions(counts)) for counts in pairs[0]]
+        exact = [int(np.sort(values)[find_rank(vector.whats[0], len(values)) - 1]) for values in tables]
+        losses = [compute_noise_loss(build_local_noise(vector, values), [exact[0] - exact[1]]) for values in tables]
+        return InputChange({}, max(losses, key=lambda loss: loss.epsilon), INDIVIDUAL_DP_NOTE)
+
+    def explain_choice(self) -> str:
+        return "the one that individual-dp has for order statistics"
 
     def values(self, outputs: tuple[int, ...]) -> tuple[Value, ...]:
         """What the position stands for."""
@@ -164,4 +213,5 @@ def build_order_statistic(
         limit = f"at most {max_values:,} values"
         raise Unsupported(f"individual-dp is offered for columns of {limit}; declare a coarser step")
     candidates = CandidateGrid.of(column, max_values)
-    return OrderStatistic(candidates, IndividualOrderStatistic(statistic, 0, candidates.count - 1, epsilon), rows)
+    mechanism = IndividualOrderStatistic(statistic, 0, candidates.count - 1, epsilon)
+    return OrderStatistic(candidates, mechanism, rows, privacy_cost=compute_pure_cost(epsilon))

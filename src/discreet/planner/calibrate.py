@@ -10,18 +10,13 @@ from itertools import chain, repeat
 
 from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
 from discreet.formatting import format_budget_left, format_upper
-from discreet.measurements.additive import AdditiveNoise, build_gaussian, build_laplace
+from discreet.measurements.additive import TOTAL_FUNCTIONS, Estimator, build_gaussian, build_laplace
+from discreet.measurements.base import AggregateRequest, Measurement, ReadingContext
+from discreet.measurements.constant import find_public_count
 from discreet.measurements.contribution_bounds import ContributionBounds, estimate_rows
-from discreet.measurements.estimator import Estimator
+from discreet.measurements.registry import propose_measurements
 from discreet.numeric import format_exact
-from discreet.planner.candidates import (
-    TOTAL_FUNCTIONS,
-    TotalMeasurement,
-    build_linear_query,
-    find_public_count,
-    list_measurements,
-    split_rho,
-)
+from discreet.planner.candidates import build_linear_query, may_be_gaussian, select_named, split_rho
 from discreet.planner.options import MAX_QUERY_EPSILON, MIN_QUERY_EPSILON, Accuracy, PlanRequest
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
@@ -44,7 +39,7 @@ def find_epsilon(schema: Schema, query: Query, bounds: ContributionBounds, reque
             "an accuracy can be asked of COUNT, SUM, AVG, VAR and STDDEV over public keys, and of TRIMMED_MEAN; "
             "ask for this with an epsilon"
         )
-    if find_public_count(query.aggregates[0], schema, bounds) is not None:
+    if find_public_count(query.aggregates[0], bounds) is not None:
         return Fraction(1)
     linear_query = build_linear_query(query.aggregates[0], schema, bounds)
     if request.expected_rows is None and Estimator(build_laplace(linear_query, Fraction(1)), 1.0).depends_on_rows:
@@ -154,24 +149,19 @@ def _bracket_epsilon(half_width_at: Callable[[Fraction], float], distance: float
 def _find_half_width(
     aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: PlanRequest, confidence: float
 ) -> float:
-    schema, rows = bounds.schema, estimate_rows(bounds, request.expected_rows).number
-    column = None if aggregate.column is None else schema.column(aggregate.column)
+    schema, mechanism = bounds.schema, request.mechanism or ""
     linear_query = build_linear_query(aggregate, schema, bounds)
-    rho, gaussian_aggregates = split_rho({aggregate: linear_query}, epsilon, request.delta)
-    if gaussian_aggregates:
-        return _bound_half_width(build_gaussian(linear_query, rho), rows, confidence)
-    measurements = list_measurements(aggregate, column, bounds, epsilon, None, None)
-    return min(
-        _bound_half_width(measurement, rows, confidence)
-        for measurement in measurements
-        if isinstance(measurement, AdditiveNoise)
-    )
-
-
-def _bound_half_width(measurement: AdditiveNoise, rows: int, confidence: float) -> float:
-    """The larger of the error and the distance to the ends of the interval, for at least so many rows with a value."""
-    estimator = Estimator(measurement, float(rows))
-    return max(estimator.half_width(confidence), estimator.interval_bound(confidence))
+    measurements: list[Measurement] = []
+    if may_be_gaussian(mechanism):
+        rho, gaussian_aggregates = split_rho({aggregate: linear_query}, epsilon, request.delta)
+        measurements = [build_gaussian(linear_query, rho) for _ in gaussian_aggregates]
+    if not measurements:
+        proposals = propose_measurements(
+            AggregateRequest(aggregate=aggregate, bounds=bounds, epsilon=epsilon, mechanism=mechanism)
+        )
+        measurements = select_named(proposals, mechanism)
+    context = ReadingContext(schema=schema, expected_rows=estimate_rows(bounds, request.expected_rows))
+    return min(measurement.read(context)[0].bound_error(confidence) for measurement in measurements)
 
 
 def _round_up_digits(number: Fraction) -> Fraction:
@@ -185,13 +175,11 @@ def _find_digit_unit(number: Fraction) -> Fraction:
 
 
 def is_accurate_enough(
-    measurement: TotalMeasurement, accuracy: Accuracy, bounds: ContributionBounds, rows: int
+    measurement: Measurement, accuracy: Accuracy, bounds: ContributionBounds, context: ReadingContext
 ) -> bool:
-    """Whether a noise is as near as asked; a refinement says nothing that holds whatever the prior."""
-    if not isinstance(measurement, AdditiveNoise):
-        return False
-    half_width = _bound_half_width(measurement, rows, _adjust_confidence(accuracy, bounds))
-    return half_width <= _get_float_distance(accuracy)
+    """Whether the answer is as near as asked; a refinement says nothing that holds whatever the prior."""
+    error = measurement.read(context)[0].bound_error(_adjust_confidence(accuracy, bounds))
+    return error <= _get_float_distance(accuracy)
 
 
 def _adjust_confidence(accuracy: Accuracy, bounds: ContributionBounds) -> float:

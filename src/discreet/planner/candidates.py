@@ -1,34 +1,25 @@
-"""Candidate mechanisms for a total, and how aggregates share the budget."""
+"""Which of several measurements is best, the prior they are weighed by, and how Gaussian noises share a budget."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from discreet.errors import InvalidInput, Unsupported
 from discreet.estimation.grid_prior import GridPrior, parse_grid_prior
 from discreet.estimation.noise_distributions import compute_deviations
-from discreet.measurements.additive import AdditiveNoise, build_laplace, build_staircase
+from discreet.measurements.additive import NOISE_NAMES, build_staircase
+from discreet.measurements.base import Measurement, ReadingContext
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.estimator import Estimator
-from discreet.measurements.point_estimates import Linear
-from discreet.measurements.refined_total import RefinedTotal, build_refined_total
-from discreet.measurements.selection import resolve_distance
 from discreet.measurements.total_sensitivity import LinearQuery, build_linear_queries
 from discreet.measurements.trimmed_mean import build_trimmed_ranks
-from discreet.mechanisms.discrete_gaussian import MAX_SIGMA
-from discreet.planner.plan import PublicConstant
-from discreet.priors.distance import Distance
+from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
 from discreet.priors.prior import Prior
 from discreet.privacy.guarantee import Guarantee
-from discreet.query.predicates import TRUE
 from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
-
-TOTAL_FUNCTIONS = frozenset({"count", "count_distinct", "sum", "avg", "var", "stddev", "trimmed_mean"})
 
 
 def build_linear_query(aggregate: Aggregate, schema: Schema, bounds: ContributionBounds) -> LinearQuery:
@@ -54,16 +45,9 @@ def split_rho(
     return Fraction(0), []
 
 
-def find_public_count(aggregate: Aggregate, schema: Schema, bounds: ContributionBounds) -> PublicConstant | None:
-    """Find a count that the schema itself states: of all rows or units, so without a filter."""
-    rows = None
-    if aggregate.where != TRUE:
-        return None
-    if aggregate.function == "count":
-        rows = bounds.get_public_rows(None if aggregate.column is None else schema.column(aggregate.column))
-    elif aggregate.function == "count_distinct":
-        rows = bounds.get_public_units()
-    return None if rows is None else PublicConstant(rows)
+def may_be_gaussian(mechanism: str) -> bool:
+    """Whether a total may get Gaussian noise: unless another mechanism was asked for by name."""
+    return not mechanism or NOISE_NAMES[DiscreteGaussian] in mechanism
 
 
 def _is_gaussian_better(linear_query: LinearQuery, rho: Fraction, epsilon: Fraction) -> bool:
@@ -97,23 +81,11 @@ def compute_implied_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     return Guarantee.zcdp(rho).approximate(delta).epsilon or Fraction(0)
 
 
-TotalMeasurement = AdditiveNoise | RefinedTotal
-NUMBER_COLUMN = Column("a number", "number")
 UNBOUNDED_ROWS = 2**40
 GRID_STEPS = 2**40
 MEAN_FUNCTIONS = {"avg", "trimmed_mean"}
 BETTER_RATIO = 0.97
 """A mechanism that is the best for one prior alone must be better by this, so that one draw serves all priors."""
-MAX_SD_RATIO = 1.0
-"""Refinement can only be better where the prior is narrower than the noise: tests show where the two cross."""
-
-
-@dataclass(frozen=True, slots=True)
-class RatedMeasurement:
-    """A mechanism and the root mean square error of the refined value."""
-
-    measurement: TotalMeasurement
-    expected_error: float
 
 
 def build_aggregate_prior(
@@ -170,73 +142,41 @@ def _find_mean_step(aggregate: Aggregate, column: Column, bounds: ContributionBo
     return column.step / (ranks.count if ranks.candidates.width == 1 else 2 * ranks.count)
 
 
-def list_measurements(
-    aggregate: Aggregate,
-    column: Column | None,
-    bounds: ContributionBounds,
-    epsilon: Fraction,
-    grid_prior: GridPrior | None,
-    distance: Distance | str | None,
-) -> tuple[TotalMeasurement, ...]:
-    """List what could answer: noise of every fitting law; refinement where it may win, or a distance asks for it."""
-    linear_queries = build_linear_queries(aggregate, column, bounds)
-    if distance is not None:
-        return (_build_distance_refinement(linear_queries[0], bounds, epsilon, grid_prior, distance),)
-    laplace = build_laplace(linear_queries[0], epsilon)
-    measurements: list[TotalMeasurement] = [laplace]
-    staircase_noise = build_staircase(linear_queries[-1], epsilon)
-    if staircase_noise is not None:
-        measurements.append(staircase_noise)
-    if grid_prior is not None and _can_refine(aggregate, laplace, bounds, grid_prior):
-        measurements.append(build_refined_total(linear_queries[0], grid_prior, epsilon, bounds.schema.neighbors, None))
-    return tuple(measurements)
+def select_named(measurements: Sequence[Measurement], mechanism: str) -> list[Measurement]:
+    """Select those of a name; all where no name was given, or none has it."""
+    named = [measurement for measurement in measurements if measurement.name == mechanism]
+    return named or list(measurements)
 
 
-def _can_refine(
-    aggregate: Aggregate, laplace: AdditiveNoise, bounds: ContributionBounds, grid_prior: GridPrior
-) -> bool:
-    """Never for counts, where noise is optimal whatever the prior (Ghosh and others 2009); for sums, where narrow."""
-    if aggregate.function != "sum" or bounds.is_grouped or not isinstance(laplace.linear_query.estimate, Linear):
-        return False
-    noise_sd = Estimator(laplace, 1.0).build_line_noise().sd
-    return grid_prior.sd < MAX_SD_RATIO * noise_sd
+@dataclass(frozen=True, slots=True)
+class RatedMeasurement:
+    """A measurement and the root mean square error of the refined value; None where it depends on the rows."""
+
+    measurement: Measurement
+    expected_error: float | None
+
+    @property
+    def sort_key(self) -> float:
+        """The error, for the least of several."""
+        return math.inf if self.expected_error is None else self.expected_error
 
 
-def _build_distance_refinement(
-    linear_query: LinearQuery,
-    bounds: ContributionBounds,
-    epsilon: Fraction,
-    grid_prior: GridPrior | None,
-    distance: Distance | str,
-) -> RefinedTotal:
-    if grid_prior is None:
-        raise InvalidInput("a distance says how your prior is refined; give the prior too")
-    if bounds.is_grouped:
-        raise Unsupported("a distance is for one number at a time; ask for the groups one by one")
-    number_distance = resolve_distance(NUMBER_COLUMN, distance)
-    return build_refined_total(linear_query, grid_prior, epsilon, bounds.schema.neighbors, number_distance)
+def rate_measurements(measurements: Sequence[Measurement], context: ReadingContext) -> list[RatedMeasurement]:
+    """Estimate the error of the value that each measurement of one aggregate leads to."""
+    return [RatedMeasurement(measurement, _estimate_error(measurement, context)) for measurement in measurements]
 
 
-def rate_measurements(
-    measurements: tuple[TotalMeasurement, ...], grid_prior: GridPrior | None, rows: int
-) -> list[RatedMeasurement]:
-    """Estimate the error of the value that each mechanism leads to."""
-    return [RatedMeasurement(item, _estimate_error(item, grid_prior, rows)) for item in measurements]
+def _estimate_error(measurement: Measurement, context: ReadingContext) -> float | None:
+    (reading,) = measurement.read(context)
+    return reading.expected_error()
 
 
-def _estimate_error(measurement: TotalMeasurement, grid_prior: GridPrior | None, rows: int) -> float:
-    if isinstance(measurement, RefinedTotal):
-        return measurement.expected_error()
-    return Estimator(measurement, float(rows)).expected_error(grid_prior)
-
-
-def select_best_measurement(
-    ratings: list[RatedMeasurement], grid_prior: GridPrior | None, rows: int
-) -> RatedMeasurement:
+def select_best_measurement(ratings: Sequence[RatedMeasurement], context: ReadingContext) -> Measurement:
     """Select the least error; among noises the one that is best without a prior, unless another is clearly better."""
-    additive_ratings = [rating for rating in ratings if isinstance(rating.measurement, AdditiveNoise)]
-    best_rating = min(ratings, key=lambda rating: rating.expected_error)
-    if grid_prior is None or not additive_ratings:
-        return best_rating
-    default_rating = min(additive_ratings, key=lambda rating: _estimate_error(rating.measurement, None, rows))
-    return best_rating if best_rating.expected_error < BETTER_RATIO * default_rating.expected_error else default_rating
+    best = min(ratings, key=lambda rating: rating.sort_key)
+    noises = [rating.measurement for rating in ratings if not rating.measurement.uses_prior]
+    if context.grid_prior is None or not noises:
+        return best.measurement
+    default = min(rate_measurements(noises, replace(context, grid_prior=None)), key=lambda rating: rating.sort_key)
+    default_error = next(rating.sort_key for rating in ratings if rating.measurement is default.measurement)
+    return best.measurement if best.sort_key < BETTER_RATIO * default_error else default.measurement

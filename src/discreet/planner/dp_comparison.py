@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import cast
 
 from discreet.errors import DiscreetError
 from discreet.formatting import format_cost, format_number
 from discreet.measurements.contribution_bounds import NOT_STATED
-from discreet.measurements.selection import CandidateSelection
 from discreet.measurements.trimmed_mean import SURE_ERROR, find_target_rank
 from discreet.measurements.unit_query import OrderStatistic
 from discreet.planner.plan import Plan
@@ -44,16 +44,14 @@ class DpComparison:
 
 def compare_with_dp(individual_plan: Plan) -> DpComparison | None:
     """Compare an individual-dp plan with the dp plan of the same question and epsilon; None for any other plan."""
-    statistic = individual_plan.measurements[0]
-    if not isinstance(statistic, OrderStatistic):
+    if individual_plan.guarantee.model != "individual-dp":
         return None
+    statistic = cast(OrderStatistic, individual_plan.measurements[0])  # all that this model answers
     try:
         dp_plan = plan(individual_plan.schema, individual_plan.query, individual_plan.epsilon, model="dp")
     except DiscreetError:  # the question has no plain answer to compare with
         return None
     selection = dp_plan.measurements[0]
-    if not isinstance(selection, CandidateSelection):
-        return None
     rank = find_target_rank(individual_plan.query.aggregates[0], statistic.rows)
     error = selection.compute_even_row_error(rank, statistic.rows)
     if error is None:
@@ -67,7 +65,7 @@ def compare_with_dp(individual_plan: Plan) -> DpComparison | None:
     coverage = individual_plan.coverage
     confidence = coverage.adjust_confidence(individual_plan.confidence)
     likely = coverage.format_probability(individual_plan.confidence)
-    accuracy = NOT_STATED if confidence is None else selection.describe_accuracy(confidence, likely)
+    accuracy = NOT_STATED if confidence is None else dp_plan.readings[0].describe_accuracy(confidence, likely)
     return DpComparison(dp_plan.mechanism, accuracy, error, individual_error, prefer, words)
 
 

@@ -13,16 +13,18 @@ import numpy as np
 
 from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.estimation.hierarchical_counts import HistogramStrategy, compute_rollup_weights, list_histogram_strategies
+from discreet.measurements.constant import find_public_count
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.hierarchical import HierarchicalHistogram, Level, Starts
+from discreet.measurements.hierarchical import BlockCounts, HierarchicalHistogram, Level, Starts
 from discreet.measurements.total_sensitivity import LinearQuery
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import Noise
-from discreet.planner.candidates import build_linear_query, find_public_count, find_rho
+from discreet.planner.candidates import build_linear_query, find_rho
 from discreet.planner.options import PlanRequest
 from discreet.planner.plan import list_query_cells
 from discreet.planner.structural_constraints import find_structural_constraints
+from discreet.privacy.cost import PrivacyCost, compute_pure_cost
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.query import Query
 from discreet.query.scan import Cell
@@ -69,6 +71,11 @@ class LevelNoises:
             return float(part.l2_sensitivity_sq / (2 * self.rho))
         return DiscreteLaplace(self.epsilon, part.l1_sensitivity).variance()
 
+    @property
+    def privacy_cost(self) -> PrivacyCost:
+        """What all levels cost."""
+        return PrivacyCost(gaussian_rho=self.rho) if self.rho else compute_pure_cost(self.epsilon)
+
     def cost(self) -> Guarantee:
         schema = self.bounds.schema
         if self.rho:
@@ -95,7 +102,7 @@ def list_hierarchies(
         raise Internal("nested cells are those of one count of rows")
     aggregate, schema = query.aggregates[0], bounds.schema
     linear_query = build_linear_query(aggregate, schema, bounds)
-    public_count = find_public_count(aggregate, schema, replace(bounds, cells=None))
+    public_count = find_public_count(aggregate, replace(bounds, cells=None))
     total = None if public_count is None else public_count.value
     noise_choices = [LevelNoises(bounds, linear_query, epsilon)]
     rho = Fraction(0) if delta is None else find_rho(epsilon, delta)
@@ -124,7 +131,7 @@ def list_possible_cells(schema: Schema, query: Query) -> tuple[Cell, ...]:
 def check_hierarchical(schema: Schema, query: Query, request: PlanRequest) -> None:
     """Refuse a ROLLUP of private keys, or asked by more than epsilon, and a histogram that is a public number."""
     if query.nesting == "ranges":
-        public_count = find_public_count(query.aggregates[0], schema, ContributionBounds(schema, query.where))
+        public_count = find_public_count(query.aggregates[0], ContributionBounds(schema, query.where))
         if public_count is not None and len(list_query_cells(schema, query)) == 1:
             raise InvalidInput("a HISTOGRAM of one bin is the number of rows, which is public; ask for more bins")
         return
@@ -147,7 +154,8 @@ def _build_histogram(
     starts = [np.unique(np.append(np.arange(0, bins, size), np.arange(bins, cells))) for size in strategy.sizes]
     pairs = zip(starts, noises.round_shares(strategy.weights), strict=True)
     levels = tuple(Level(level, share, noises.build_noise(share, len(level))) for level, share in pairs)
-    measurement = HierarchicalHistogram(noises.linear_query, levels, strategy.name, public_total)
+    blocks, cost = BlockCounts(levels, public_total), noises.privacy_cost
+    measurement = HierarchicalHistogram(noises.linear_query, blocks, strategy.name, privacy_cost=cost)
     return HierarchyOption(measurement.name, noises, error, measurement)
 
 
@@ -178,6 +186,7 @@ def _build_rollup(
         Level(level_starts, share, noises.build_noise(share, len(level_starts)), keys)
         for keys, (level_starts, share) in pairs
     )
-    measurement = HierarchicalHistogram(noises.linear_query, levels, name, public_total, cells)
-    variances = np.concatenate(measurement.build_nest().compute_node_variances()[-len(levels) :])
+    blocks = BlockCounts(levels, public_total, cells)
+    measurement = HierarchicalHistogram(noises.linear_query, blocks, name, privacy_cost=noises.privacy_cost)
+    variances = np.concatenate(blocks.build_nest().compute_node_variances()[-len(levels) :])
     return HierarchyOption(measurement.name, noises, math.sqrt(float(variances.mean())), measurement)

@@ -8,21 +8,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
+from typing import TypeVar
 
 from discreet.estimation.grid_prior import GridPrior
-from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.base import Measurement, NoisyOutputs, Reading, ReadingContext, TotalsRequest
 from discreet.measurements.contribution_bounds import ONE_ROW, PLAIN_COVERAGE, Coverage, ExpectedRows, find_coverage
-from discreet.measurements.estimator import Estimator
-from discreet.measurements.hierarchical import HierarchicalHistogram
-from discreet.measurements.refined_total import RefinedTotal
-from discreet.measurements.selection import CandidateSelection
+from discreet.measurements.hierarchical import BlockCounts
 from discreet.measurements.threshold import Threshold
-from discreet.measurements.unit_query import OrderStatistic, UnitQuery
-from discreet.mechanisms.discrete_laplace import DiscreteLaplace
-from discreet.mechanisms.noise import IndependentNoises, Noise
 from discreet.planner.domain_partition import count_axis_cells
 from discreet.planner.options import Accuracy
 from discreet.priors.heavy_tail import COARSE_GRID_RULES, PriorUse
@@ -35,45 +32,17 @@ from discreet.query.query import Query
 from discreet.query.scan import BinKey, Cell, ScanMeasure, TextKey
 from discreet.schema import Column, Schema
 
-NoisyOutputs = tuple[int, ...]
+Value = TypeVar("Value")
 PRIVATE_KEY_CELLS = 4096
 """So many values of a private key are allowed for."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyResult:
-    """The noisy outputs: for every cell, and there for every measurement, whole numbers."""
+    """The noisy outputs: for every cell, and there for every aggregate, whole numbers."""
 
     cells: tuple[Cell, ...]
     numbers: tuple[tuple[NoisyOutputs, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PublicConstant:
-    """A number that is public already, the declared number of units: it costs nothing and reads nothing."""
-
-    value: int
-    name: str = "public by the schema"
-
-
-@dataclass(frozen=True, slots=True)
-class ThresholdedCount:
-    """The noisy number of units that chose a key, which is itself the answer."""
-
-    threshold: Threshold
-    name: str = "discrete Laplace over a threshold"
-
-
-Measurement = (
-    PublicConstant
-    | ThresholdedCount
-    | AdditiveNoise
-    | HierarchicalHistogram
-    | RefinedTotal
-    | CandidateSelection
-    | OrderStatistic
-    | UnitQuery
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +60,9 @@ class Candidate:
     chosen: bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """One measurement for each aggregate; with private keys, a threshold before them.
+    """The measurements that answer all aggregates; with private keys, a threshold before them.
 
     `rho` is set where noise was asked for by its size under approx-dp.
     """
@@ -124,22 +93,55 @@ class Plan:
         layout = self.query.presentation
         if not layout.having and layout.limit is None:
             return PLAIN_COVERAGE
-        noisy = [index for index, item in enumerate(self.measurements) if not isinstance(item, PublicConstant)]
+        noisy = [index for item in self.measurements if not item.is_public for index in item.aggregates]
         return find_coverage(self.query, self._count_reply_rows(), noisy)
 
     def _count_reply_rows(self) -> int | None:
         """How many rows a reply has before HAVING and LIMIT; with private keys that is not known."""
-        first = self.measurements[0]
         if self.threshold is not None:
             return None
-        if isinstance(first, HierarchicalHistogram) and self.query.nesting == "rollup":
-            return sum(len(level.starts) for level in first.levels)
+        if self.hierarchy is not None and self.query.nesting == "rollup":
+            return sum(len(level.starts) for level in self.hierarchy.levels)
         return math.prod(count_axis_cells(self.schema.column(key.column), key.width) for key in self.query.keys)
 
     @property
     def is_free(self) -> bool:
         """Whether all of it is public already."""
-        return all(isinstance(measurement, PublicConstant) for measurement in self.measurements)
+        return all(measurement.is_public for measurement in self.measurements)
+
+    @property
+    def hierarchy(self) -> BlockCounts | None:
+        """The nested blocks that are counted, whose values are read together; None where there are none."""
+        return self.measurements[0].hierarchy
+
+    @property
+    def max_rows(self) -> float:
+        """The most rows that the table can have."""
+        return self._context.max_rows
+
+    @property
+    def _context(self) -> ReadingContext:
+        return ReadingContext(
+            schema=self.schema,
+            has_groups=bool(self.query.keys),
+            grid_prior=self.grid_prior,
+            expected_rows=self.expected_rows,
+            coverage=self.coverage,
+        )
+
+    @cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        """What the outputs say, for each number by its place among the aggregates."""
+        context = self._context
+        pairs = ((item.aggregates, item.read(context)) for item in self.measurements)
+        numbered = [pair for indices, readings in pairs for pair in zip(indices, readings, strict=True)]
+        return tuple(reading for _, reading in sorted(numbered, key=lambda pair: pair[0]))
+
+    def spread_by_aggregate(self, by_measurement: Sequence[Value]) -> list[Value]:
+        """Put what each measurement has at the places of the aggregates that it answers."""
+        pairs = zip(self.measurements, by_measurement, strict=True)
+        numbered = [(index, value) for measurement, value in pairs for index in measurement.aggregates]
+        return [value for _, value in sorted(numbered, key=lambda pair: pair[0])]
 
     @property
     def mechanism(self) -> str:
@@ -149,31 +151,19 @@ class Plan:
     @property
     def uses_prior(self) -> bool:
         """Whether a mechanism itself uses the prior, so that the answer is shaped by it."""
-        measurement = self.measurements[0]
-        return isinstance(measurement, RefinedTotal) or (
-            isinstance(measurement, UnitQuery | CandidateSelection) and measurement.uses_prior
-        )
+        return self.measurements[0].uses_prior
 
     @property
     def prior_use(self) -> PriorUse | None:
         """How the analyst's prior is used; None where there is none, or nothing of the answer depends on it."""
-        measurement = self.measurements[0]
-        if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery):
-            return measurement.prior_use
-        if self.grid_prior is not None and isinstance(measurement, AdditiveNoise):
-            return self.grid_prior.get_use(is_sampled=False)
-        return None
+        return self.readings[0].prior_use
 
     @property
     def prior_description(self) -> str:
         """How the analyst's prior is used, or that it is not and why, in one sentence; nothing where there is none."""
-        measurement, reason = self.measurements[0], ""
         if self.prior_use is not None:
             return self.prior_use.words
-        if isinstance(measurement, CandidateSelection):
-            reason = measurement.prior_unused_reason
-        elif isinstance(measurement, PublicConstant):
-            reason = "it is public already"
+        reason = self.readings[0].prior_unused_reason
         return f"The prior is not used for this answer: {reason}." if reason and self.prior is not None else ""
 
     @property
@@ -190,18 +180,10 @@ class Plan:
     @property
     def prior_error(self) -> float | None:
         """What the analyst's prior leaves open by itself: its standard deviation; None where it is not over numbers."""
-        measurement = self.measurements[0]
         if self.grid_prior is not None:
             return self.grid_prior.sd
-        if self.prior is None or not isinstance(measurement, CandidateSelection | UnitQuery):
-            return None
-        stated = measurement.get_stated_distribution()
+        stated = None if self.prior is None else self.readings[0].get_stated_distribution()
         return None if stated is None or not stated.numeric else math.sqrt(stated.variance())
-
-    def build_estimator(self, measurement: AdditiveNoise) -> Estimator:
-        """Build what turns the outputs of a noisy measurement of this plan into values."""
-        max_rows = math.inf if self.schema.units is None else float(self.schema.units * self.schema.rows)
-        return Estimator(measurement, float(self.expected_rows.number), max_rows)
 
     @property
     def keys(self) -> tuple[BinKey | TextKey, ...]:
@@ -215,35 +197,28 @@ class Plan:
     @property
     def measures(self) -> tuple[ScanMeasure, ...]:
         """All measures of all totals, each once, in one scan."""
-        measure_groups = (
-            measurement.linear_query.measures
-            for measurement in self.measurements
-            if isinstance(measurement, AdditiveNoise | HierarchicalHistogram | RefinedTotal)
-        )
-        return tuple(dict.fromkeys(measure for measures in measure_groups for measure in measures))
+        requests = (measurement.scan() for measurement in self.measurements)
+        totals = (request.measures for request in requests if isinstance(request, TotalsRequest))
+        return tuple(dict.fromkeys(measure for measures in totals for measure in measures))
 
     def list_cells(self) -> list[Cell]:
         """List every cell there can be, from the schema; with private keys that is not known."""
-        first = self.measurements[0]
-        if isinstance(first, HierarchicalHistogram) and first.cells is not None:
-            return list(first.cells)
+        if self.hierarchy is not None and self.hierarchy.cells is not None:
+            return list(self.hierarchy.cells)
         return list_query_cells(self.schema, self.query)
 
     @property
     def is_degradable(self) -> bool:
-        """Whether a stored answer of a larger epsilon can be turned into this one by adding noise: degradation.md.
-
-        All its noises are discrete Laplace, and their rates are in proportion to epsilon.
-        """
+        """Whether a stored answer of a larger epsilon can be turned into this one by adding noise: degradation.md."""
         has_noise = self.threshold is None and not self.is_free
-        return has_noise and all(map(_is_laplace_only, self.measurements))
+        return has_noise and all(measurement.is_degradable for measurement in self.measurements)
 
     def build_question_key(self) -> str:
         """Build the name of a stored answer: all but epsilon; of a prior its digest, and only where it was used."""
         query = json.loads(format_canonical_query(self.query))
         key_parts: dict[str, object] = {"query": query, "model": self.guarantee.model}
         key_parts["facts"] = [self.schema.neighbors, self.schema.units, self.schema.unit, self.schema.rows]
-        key_parts["mechanism"] = [_list_parameters(measurement) for measurement in self.measurements]
+        key_parts["mechanism"] = self.spread_by_aggregate([item.cache_key() for item in self.measurements])
         key_parts["delta"] = None if self.guarantee.delta is None else str(self.guarantee.delta)
         rule = self.prior_use.rule if self.uses_prior and self.prior_use is not None else 1
         key_parts["prior"] = _hash_prior(self.prior, rule) if self.uses_prior else None
@@ -281,44 +256,6 @@ def _find_partition_code(where: Predicate, column: str | None) -> int | None:
             low, high = part.ranges[0]
             return low if low == high else None
     return None
-
-
-def _is_laplace_only(measurement: Measurement) -> bool:
-    if isinstance(measurement, PublicConstant):
-        return True
-    noises = list_independent_noises(measurement)
-    return bool(noises) and all(type(noise) is DiscreteLaplace for noise in noises)
-
-
-def list_independent_noises(measurement: Measurement) -> tuple[Noise, ...]:
-    """List the noises that are drawn one by one, of each component or of each level; none where there are no such."""
-    if isinstance(measurement, HierarchicalHistogram):
-        return tuple(level.noise for level in measurement.levels if level.noise is not None)
-    if isinstance(measurement, AdditiveNoise) and isinstance(measurement.noise, IndependentNoises):
-        return measurement.noise.noises
-    return ()
-
-
-def _list_parameters(measurement: Measurement) -> list[object]:
-    """The mechanism and its parameters, but for epsilon and the prior."""
-    if isinstance(measurement, PublicConstant | ThresholdedCount):
-        return [measurement.name]
-    if isinstance(measurement, CandidateSelection | OrderStatistic | UnitQuery):
-        parameters = [measurement.name, measurement.candidates.width, measurement.candidates.count]
-        return parameters if isinstance(measurement, OrderStatistic) else [*parameters, measurement.distance_name]
-    linear_query = measurement.linear_query
-    components = linear_query.components
-    if isinstance(measurement, HierarchicalHistogram):
-        levels = [[len(level.starts), str(level.share)] for level in measurement.levels]
-        return [measurement.name, levels, measurement.public_total, components[0].l1_sensitivity]
-    if isinstance(measurement, AdditiveNoise) and measurement.joint_group:
-        return [measurement.name, *dict.fromkeys(str(component.l1_sensitivity) for component in components)]
-    parts = [[part.weights, part.l1_sensitivity, str(part.l2_sensitivity_sq)] for part in components]
-    bounds = [linear_query.linf_box, linear_query.max_contributions, linear_query.corners]
-    ranks = [] if linear_query.ranks is None else [linear_query.ranks.candidates.width]
-    # The places that were drawn count values of the number; they counted other steps once, under the name without.
-    rule = [] if isinstance(measurement, AdditiveNoise) else [measurement.distance_name, "values"]
-    return [measurement.name, parts, *bounds, *ranks, *rule]
 
 
 def _hash_prior(prior: Prior | str | None, rule: int) -> str | None:

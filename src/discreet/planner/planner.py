@@ -5,14 +5,17 @@ Aggregates that the schema does not make public share epsilon evenly.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Unpack, cast
 
 from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.estimation.grid_prior import GridPrior
-from discreet.measurements.additive import NOISE_NAMES, AdditiveNoise, build_gaussian, build_laplace
+from discreet.measurements.additive import TOTAL_FUNCTIONS, AdditiveNoise, build_gaussian, build_laplace
+from discreet.measurements.base import AggregateRequest, Measurement, ReadingContext
 from discreet.measurements.candidate_grid import MAX_CANDIDATES
+from discreet.measurements.constant import find_public_count
 from discreet.measurements.contribution_bounds import (
     ONE_ROW,
     ContributionBounds,
@@ -20,37 +23,38 @@ from discreet.measurements.contribution_bounds import (
     estimate_rows,
     find_coverage,
 )
-from discreet.measurements.estimator import Estimator
 from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.measurements.point_estimates import Linear
-from discreet.measurements.selection import CandidateSelection, Mode, build_selection
-from discreet.measurements.threshold import Threshold
-from discreet.measurements.trimmed_mean import RankMean, check_better_than_guess
-from discreet.measurements.unit_query import UnitQuery, build_order_statistic, build_unit_query
-from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
+from discreet.measurements.registry import propose_measurements
+from discreet.measurements.threshold import Threshold, ThresholdedCount
+from discreet.measurements.unit_query import build_order_statistic, build_unit_query
+from discreet.mechanisms.discrete_gaussian import MAX_SIGMA
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import IndependentNoises
-from discreet.mechanisms.quantile import Quantile, Quantiles
 from discreet.numeric import approximate_root
 from discreet.planner.calibrate import find_epsilon, is_accurate_enough
 from discreet.planner.candidates import (
-    TOTAL_FUNCTIONS,
-    TotalMeasurement,
+    RatedMeasurement,
     build_aggregate_prior,
     build_linear_query,
     compute_implied_epsilon,
-    find_public_count,
-    list_measurements,
+    may_be_gaussian,
     rate_measurements,
     select_best_measurement,
+    select_named,
     split_rho,
 )
 from discreet.planner.hierarchy_plan import check_hierarchical, list_hierarchies
 from discreet.planner.options import PlanRequest, QueryKeywords, build_plan_request, build_query_options
-from discreet.planner.plan import Candidate, Measurement, Plan, ThresholdedCount, count_answer_cells
+from discreet.planner.plan import Candidate, Plan, count_answer_cells
 from discreet.planner.public_facts import describe_published
-from discreet.planner.workload import JointCounts, get_single_mechanism, plan_joint_counts
-from discreet.privacy.cost import PrivacyCost
+from discreet.planner.workload import (
+    JointCounts,
+    format_candidate_mechanism,
+    get_single_mechanism,
+    plan_joint_counts,
+)
+from discreet.privacy.cost import PrivacyCost, compute_pure_cost
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.predicates import FALSE, TRUE
 from discreet.query.query import Aggregate, Query
@@ -78,6 +82,26 @@ def plan_query(schema: Schema, query: Query, request: PlanRequest) -> Plan:
     query = validate_query(query, schema)
     _check_request(schema, query, request)
     check_hierarchical(schema, query, request)
+    planned = _plan_checked_query(schema, query, request)
+    if request.mechanism is not None:
+        _check_mechanism(planned, request)
+    return planned
+
+
+def _check_mechanism(planned: Plan, request: PlanRequest) -> None:
+    """Refuse a mechanism that this question has not, and list those that it has."""
+    names = [measurement.name for measurement in planned.measurements if not measurement.is_public or planned.is_free]
+    if all(name == request.mechanism for name in names):
+        return
+    best = _plan_checked_query(planned.schema, planned.query, replace(request, mechanism=None))
+    weighed = [format_candidate_mechanism(entry.mechanism) for item in (best, planned) for entry in item.candidates]
+    offered = ", ".join(dict.fromkeys([*(measurement.name for measurement in best.measurements), *weighed]))
+    raise InvalidInput(
+        f"mechanism {(request.mechanism or '')[:60]!r} is not on offer for this question; choose {offered}"
+    )
+
+
+def _plan_checked_query(schema: Schema, query: Query, request: PlanRequest) -> Plan:
     if FALSE in (query.where, *(aggregate.where for aggregate in query.aggregates)):
         raise InvalidInput("no row can satisfy this condition, whatever the table; for missing values write IS NULL")
     cells = count_answer_cells(schema, query)
@@ -93,7 +117,7 @@ def plan_query(schema: Schema, query: Query, request: PlanRequest) -> Plan:
 
 def replan_query(base_plan: Plan, request: PlanRequest) -> Plan:
     """Plan the same mechanisms with another epsilon, or rho."""
-    stored_mechanisms = tuple(measurement.name for measurement in base_plan.measurements)
+    stored_mechanisms = tuple(base_plan.spread_by_aggregate([item.name for item in base_plan.measurements]))
     return plan_query(base_plan.schema, base_plan.query, replace(request, stored_mechanisms=stored_mechanisms))
 
 
@@ -117,22 +141,20 @@ def _plan_hierarchical(
 ) -> PlannedMeasurements | None:
     """The best of the ways to measure blocks with their cells; None where a stored answer was drawn cell by cell."""
     hierarchies = list_hierarchies(query, bounds, epsilon, request.delta)
-    usable = [
-        option
-        for option in hierarchies
-        if option.measurement is not None and option.name in (request.stored_mechanisms or (option.name,))
-    ]
-    if not usable:
+    names = request.stored_mechanisms or ((request.mechanism,) if request.mechanism else ())
+    measured = [option for option in hierarchies if option.measurement is not None]
+    usable = [option for option in measured if not names or option.name in names]
+    if not usable and (query.nesting == "ranges" or request.stored_mechanisms):
         return None
+    usable = usable or measured  # a ROLLUP has no other
     best = min(usable, key=lambda option: option.expected_error)
     label = _get_label(query, query.aggregates[0])
     candidates = tuple(
         Candidate(label, option.name, option.noises.cost(), option.expected_error, option is best)
         for option in hierarchies
     )
-    cost = PrivacyCost(gaussian_rho=best.noises.rho) if best.noises.rho else _compute_pure_cost(epsilon)
     rows = estimate_rows(bounds, request.expected_rows)
-    return PlannedMeasurements((cast(HierarchicalHistogram, best.measurement),), cost, candidates, None, rows)
+    return PlannedMeasurements((cast(HierarchicalHistogram, best.measurement),), candidates, None, rows)
 
 
 def _check_request(schema: Schema, query: Query, request: PlanRequest) -> None:
@@ -162,13 +184,17 @@ def _check_request(schema: Schema, query: Query, request: PlanRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PlannedMeasurements:
-    """Measurements with what they cost, what they were chosen from, and what the analyst believes."""
+    """Measurements, what they were chosen from, and what the analyst believes."""
 
     measurements: tuple[Measurement, ...]
-    cost: PrivacyCost
     candidates: tuple[Candidate, ...] = ()
     grid_prior: GridPrior | None = None
     expected_rows: ExpectedRows = ONE_ROW
+
+    @property
+    def cost(self) -> PrivacyCost:
+        """What all of them cost."""
+        return sum((measurement.privacy_cost for measurement in self.measurements), PrivacyCost())
 
 
 def _plan_measurements(
@@ -180,65 +206,112 @@ def _plan_measurements(
 ) -> PlannedMeasurements:
     """Each aggregate that is not public already with an even share; totals share one rho where there is a delta."""
     schema, expected_rows = bounds.schema, estimate_rows(bounds, request.expected_rows)
-    rows = expected_rows.number
-    public = {aggregate: find_public_count(aggregate, schema, bounds) for aggregate in aggregates}
+    public = {aggregate: find_public_count(aggregate, bounds) for aggregate in aggregates}
     private = [aggregate for aggregate in aggregates if public[aggregate] is None]
     share = epsilon / max(1, len(private))
     totals = [aggregate for aggregate in private if aggregate.function in TOTAL_FUNCTIONS]
     linear_queries = {aggregate: build_linear_query(aggregate, schema, bounds) for aggregate in totals}
-    gaussian_queries = {total: linear_queries[total] for total in totals if _may_be_gaussian(query, total, request)}
+    gaussian_queries = {
+        total: linear_queries[total]
+        for total in totals
+        if may_be_gaussian(_get_mechanism(query.aggregates.index(total), request))
+    }
     rho, gaussian_aggregates = split_rho(gaussian_queries, share, request.delta)
-    measurements, cost, candidates = [], PrivacyCost(), []
-    grid_prior: GridPrior | None = None
+    measurements, candidates = [], list[Candidate]()
+    context = ReadingContext(schema=schema, has_groups=bool(query.keys), expected_rows=expected_rows)
     for aggregate in aggregates:
-        label, stored_mechanism = _get_label(query, aggregate), _get_stored_mechanism(query, aggregate, request)
-        measurement: Measurement | None = public[aggregate]
+        place, proposals = query.aggregates.index(aggregate), list[Measurement]()
         if aggregate in linear_queries:
-            grid_prior = _build_request_prior(aggregate, bounds, request)
-        if measurement is not None:
-            candidates.append(Candidate(label, measurement.name, _build_dp_guarantee(schema), 0.0, chosen=True))
+            context = replace(context, grid_prior=_build_request_prior(aggregate, bounds, request))
+        constant = public[aggregate]
+        if constant is not None:
+            proposals = [constant]
         elif aggregate in gaussian_aggregates:
-            measurement, cost = build_gaussian(linear_queries[aggregate], rho), cost + PrivacyCost(gaussian_rho=rho)
-            error = Estimator(measurement, float(rows)).expected_error(grid_prior)
-            guarantee = Guarantee.zcdp(rho, schema.neighbors)
-            candidates.append(Candidate(label, measurement.name, guarantee, error, chosen=True))
-        elif aggregate in linear_queries:
-            single_mechanism = get_single_mechanism(stored_mechanism)
-            measurement, total_candidates = _select_total(
-                aggregate, label, bounds, share, grid_prior, request, rows, single_mechanism
-            )
-            cost, candidates = cost + _compute_pure_cost(share), candidates + total_candidates
+            proposals = [build_gaussian(linear_queries[aggregate], rho)]
         else:
-            measurement, choice_cost = _plan_selection(aggregate, bounds, share, request, stored_mechanism or "")
-            cost = cost + choice_cost
-            candidates.append(_build_candidate(label, measurement, schema, share))
-            rival = measurement.rival
-            if rival is not None:  # the error of a mean of ranks depends on the rows, as that of a choice by rank
-                candidate = replace(_build_candidate(label, rival, schema, share), chosen=False)
-                is_mean = isinstance(rival.mechanism, RankMean)
-                candidates.append(replace(candidate, expected_error=None) if is_mean else candidate)
-        if isinstance(measurement, AdditiveNoise) and grid_prior is None and not request.stored_mechanisms:
-            ranks = measurement.linear_query.ranks
-            if ranks is not None:
-                check_better_than_guess(ranks, Estimator(measurement, float(rows)).expected_error(None))
-        measurements.append(measurement)
+            proposals = _propose_measurements(aggregate, place, bounds, share, context, request)
+        ratings = rate_measurements(proposals, context)
+        best = _select_measurement(ratings, bounds, context, request)
+        measurements.append(replace(best, aggregates=(place,)))
+        candidates += _list_candidates(_get_label(query, aggregate), ratings, best, schema)
     if request.interval and linear_queries:
         raise InvalidInput(
             "an interval is drawn for quantiles; the other answers have one of their own, so leave it out"
         )
-    planned_separately = PlannedMeasurements(tuple(measurements), cost, tuple(candidates), grid_prior, expected_rows)
-    return _plan_jointly(query, aggregates, planned_separately, bounds, share, request)
+    planned = PlannedMeasurements(tuple(measurements), tuple(candidates), context.grid_prior, expected_rows)
+    return _plan_jointly(query, aggregates, planned, bounds, share, request)
 
 
-def _get_stored_mechanism(query: Query, aggregate: Aggregate, request: PlanRequest) -> str | None:
-    """The mechanism that a stored answer drew an aggregate by; None where no stored answer is read."""
-    return request.stored_mechanisms[query.aggregates.index(aggregate)] if request.stored_mechanisms else None
+def _propose_measurements(
+    aggregate: Aggregate,
+    place: int,
+    bounds: ContributionBounds,
+    epsilon: Fraction,
+    context: ReadingContext,
+    request: PlanRequest,
+) -> list[Measurement]:
+    """What could answer an aggregate; of one name alone, where it has that."""
+    mechanism = get_single_mechanism(_get_mechanism(place, request))
+    proposals = propose_measurements(
+        AggregateRequest(
+            aggregate=aggregate,
+            bounds=bounds,
+            epsilon=epsilon,
+            rows=context.expected_rows.number,
+            prior=request.prior,
+            grid_prior=context.grid_prior,
+            distance=request.distance,
+            interval=request.interval,
+            tail=request.tail,
+            mechanism=mechanism,
+        )
+    )
+    return select_named(proposals, mechanism)
 
 
-def _may_be_gaussian(query: Query, aggregate: Aggregate, request: PlanRequest) -> bool:
-    """Whether a total may get Gaussian noise: where a stored answer is read, if it has it there."""
-    stored_mechanism = _get_stored_mechanism(query, aggregate, request)
-    return stored_mechanism is None or NOISE_NAMES[DiscreteGaussian] in stored_mechanism
+def _select_measurement(
+    ratings: Sequence[RatedMeasurement], bounds: ContributionBounds, context: ReadingContext, request: PlanRequest
+) -> Measurement:
+    """The best of those proposed; with an accuracy, of those that are as near as asked."""
+    accuracy = request.target_accuracy
+    accurate = [
+        rating
+        for rating in ratings
+        if accuracy is None or is_accurate_enough(rating.measurement, accuracy, bounds, context)
+    ]
+    best = select_best_measurement(accurate, context)
+    if context.grid_prior is None and not request.stored_mechanisms:
+        best.check_usefulness(next(rating.expected_error for rating in ratings if rating.measurement is best))
+    return best
+
+
+def _list_candidates(
+    label: str, ratings: Sequence[RatedMeasurement], best: Measurement, schema: Schema
+) -> list[Candidate]:
+    """What was weighed: by expected error, and by the factory of the best one itself."""
+    entries = [
+        Candidate(
+            label,
+            rating.measurement.name,
+            _build_candidate_cost(schema, rating.measurement.privacy_cost),
+            rating.expected_error,
+            rating.measurement is best,
+        )
+        for rating in ratings
+    ]
+    cost = _build_candidate_cost(schema, best.privacy_cost)
+    return entries + [Candidate(label, name, cost, error, chosen=False) for name, error in best.rivals]
+
+
+def _build_candidate_cost(schema: Schema, cost: PrivacyCost) -> Guarantee:
+    if cost.gaussian_rho:
+        return Guarantee.zcdp(cost.gaussian_rho, schema.neighbors)
+    return _build_dp_guarantee(schema, cost.epsilon)
+
+
+def _get_mechanism(place: int, request: PlanRequest) -> str:
+    """The mechanism that a stored answer drew an aggregate by, or that was asked for; empty where there is none."""
+    return request.stored_mechanisms[place] if request.stored_mechanisms else request.mechanism or ""
 
 
 def _plan_jointly(
@@ -250,21 +323,27 @@ def _plan_jointly(
     request: PlanRequest,
 ) -> PlannedMeasurements:
     """The counts with all their shares at once, where two or more have pure noise and no prior is at work."""
-    pairs = [*zip(aggregates, planned.measurements, strict=True)]
-    noises = {item: noise for item, noise in pairs if item.function == "count" and isinstance(noise, AdditiveNoise)}
-    if len(noises) < 2 or request.delta is not None or request.prior is not None:
+    counts = {
+        measurement.aggregates[0]: measurement
+        for measurement in planned.measurements
+        if measurement.independent_noises and query.aggregates[measurement.aggregates[0]].function == "count"
+    }
+    if len(counts) < 2 or request.delta is not None or request.prior is not None:
         return planned
-    labels = tuple(_get_label(query, count) for count in noises)
-    stored_mechanisms = [_get_stored_mechanism(query, count, request) for count in noises]
-    joint_counts = JointCounts(bounds, tuple(noises), labels, share * len(noises))
-    joint = plan_joint_counts(joint_counts, tuple(noises.values()), [name for name in stored_mechanisms if name])
-    joint_measurements = dict(zip(noises, joint.measurements, strict=True))
-    candidates = [entry for entry in planned.candidates if entry.aggregate not in labels] + [*joint.candidates]
+    counted = tuple(query.aggregates[place] for place in counts)
+    labels = tuple(_get_label(query, aggregate) for aggregate in counted)
+    context = ReadingContext(schema=bounds.schema)
+    errors = [rating.sort_key for rating in rate_measurements([*counts.values()], context)]
+    joint_counts = JointCounts(bounds, counted, tuple(counts), labels, share * len(counts))
+    joint, weighed = plan_joint_counts(joint_counts, errors, _get_mechanism(min(counts), request))
+    candidates = [entry for entry in planned.candidates if entry.aggregate not in labels] + [*weighed]
     order = [_get_label(query, aggregate) for aggregate in aggregates]
+    measurements = list(planned.measurements)
+    if joint is not None:
+        measurements = [item for item in measurements if item.aggregates[0] not in counts] + [joint]
     return replace(
         planned,
-        measurements=tuple(joint_measurements.get(aggregate, measurement) for aggregate, measurement in pairs),
-        cost=replace(planned.cost, rho=planned.cost.rho - len(joint_measurements) * share**2 / 2 + joint.rho),
+        measurements=tuple(sorted(measurements, key=lambda item: item.aggregates)),
         candidates=tuple(sorted(candidates, key=lambda entry: order.index(entry.aggregate))),
     )
 
@@ -279,61 +358,11 @@ def _build_request_prior(aggregate: Aggregate, bounds: ContributionBounds, reque
     return build_aggregate_prior(aggregate, column, bounds, request.prior, request.tail)
 
 
-def _select_total(
-    aggregate: Aggregate,
-    label: str,
-    bounds: ContributionBounds,
-    epsilon: Fraction,
-    grid_prior: GridPrior | None,
-    request: PlanRequest,
-    rows: int,
-    stored_mechanism: str | None,
-) -> tuple[TotalMeasurement, list[Candidate]]:
-    """The best of the mechanisms for a total; with an accuracy, of those that are as near as asked."""
-    column = None if aggregate.column is None else bounds.schema.column(aggregate.column)
-    measurements = list_measurements(aggregate, column, bounds, epsilon, grid_prior, request.distance)
-    if stored_mechanism is not None:
-        measurements = tuple(measurement for measurement in measurements if measurement.name == stored_mechanism)
-    ratings, accuracy = rate_measurements(measurements, grid_prior, rows), request.target_accuracy
-    accurate = [
-        rating
-        for rating in ratings
-        if accuracy is None or is_accurate_enough(rating.measurement, accuracy, bounds, rows)
-    ]
-    best = select_best_measurement(accurate, grid_prior, rows).measurement
-    cost = _build_dp_guarantee(bounds.schema, epsilon)
-    candidates = [
-        Candidate(label, rating.measurement.name, cost, rating.expected_error, rating.measurement is best)
-        for rating in ratings
-    ]
-    return best, candidates
-
-
-def _build_candidate(
-    label: str, measurement: CandidateSelection | UnitQuery, schema: Schema, epsilon: Fraction
-) -> Candidate:
-    cost = _build_dp_guarantee(schema, epsilon)
-    return Candidate(label, measurement.name, cost, measurement.expected_error(), chosen=True)
-
-
-def _plan_selection(
-    aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: PlanRequest, stored_mechanism: str
-) -> tuple[CandidateSelection, PrivacyCost]:
-    column = bounds.schema.column(aggregate.column or "")
-    selection_options = request.prior, request.distance, request.interval, stored_mechanism, request.tail
-    selection = build_selection(aggregate, column, bounds, epsilon, *selection_options)
-    # The losses of the exponential mechanism span epsilon only, hence a quarter of the rho (selection.md).
-    is_exponential = request.prior is not None and isinstance(selection.mechanism, Quantile | Quantiles | Mode)
-    if is_exponential and not request.interval:
-        return selection, PrivacyCost(epsilon, epsilon**2 / 8)
-    return selection, _compute_pure_cost(epsilon)
-
-
 def _plan_unit_query(schema: Schema, query: Query, epsilon: Fraction, request: PlanRequest) -> Plan:
     column = schema.column(query.column or "")
     measurement = build_unit_query(schema, column, epsilon, request.prior, request.distance, request.tail)
-    candidate = _build_candidate(column.name, measurement, schema, epsilon)
-    planned = PlannedMeasurements((measurement,), _compute_pure_cost(epsilon), (candidate,))
+    rating = RatedMeasurement(measurement, measurement.expected_error())
+    planned = PlannedMeasurements((measurement,), tuple(_list_candidates(column.name, [rating], measurement, schema)))
     return _build_plan(schema, query, epsilon, planned, request)
 
 
@@ -350,34 +379,33 @@ def _plan_by_noise_scale(query: Query, bounds: ContributionBounds, request: Plan
     if request.requested_model != "approx-dp":
         epsilon = component.l1_sensitivity * unit / noise_scale
         request = replace(request, noise_scale=None, epsilon=epsilon)
-        return _plan_single_noise(
-            query, bounds, build_laplace(linear_query, epsilon), _compute_pure_cost(epsilon), request
-        )
+        return _plan_single_noise(query, bounds, build_laplace(linear_query, epsilon), request)
     rho = request.rho or component.l2_sensitivity_sq * unit**2 / (2 * noise_scale**2)
     if not rho > 0 or component.l2_sensitivity_sq / (2 * rho) > Fraction(MAX_SIGMA) ** 2:
         raise InvalidInput("this noise scale is too large to be drawn; ask with a smaller one")
-    return _plan_single_noise(query, bounds, build_gaussian(linear_query, rho), PrivacyCost(gaussian_rho=rho), request)
+    return _plan_single_noise(query, bounds, build_gaussian(linear_query, rho), request)
 
 
 def _plan_single_noise(
-    query: Query, bounds: ContributionBounds, measurement: AdditiveNoise, cost: PrivacyCost, request: PlanRequest
+    query: Query, bounds: ContributionBounds, measurement: AdditiveNoise, request: PlanRequest
 ) -> Plan:
-    schema, rho, label = bounds.schema, cost.gaussian_rho, _get_label(query, query.aggregates[0])
-    public_count = find_public_count(query.aggregates[0], schema, bounds)
+    schema, cost, label = bounds.schema, measurement.privacy_cost, _get_label(query, query.aggregates[0])
+    public_count = find_public_count(query.aggregates[0], bounds)
     if public_count is not None:
         free_candidate = Candidate(label, public_count.name, _build_dp_guarantee(schema), 0.0, chosen=True)
-        planned = PlannedMeasurements((public_count,), PrivacyCost(), (free_candidate,))
+        planned = PlannedMeasurements((public_count,), (free_candidate,))
         return _build_plan(schema, query, Fraction(1), planned, replace(request, delta=None))
     grid_prior = _build_request_prior(query.aggregates[0], bounds, request)
     rows = estimate_rows(bounds, request.expected_rows)
-    error = Estimator(measurement, float(rows.number)).expected_error(grid_prior)
+    context = ReadingContext(schema=schema, grid_prior=grid_prior, expected_rows=rows)
+    (rating,) = rate_measurements([measurement], context)
     guarantee = _build_dp_guarantee(schema, cost.epsilon)
-    if rho:
-        guarantee = Guarantee.zcdp(rho, schema.neighbors, schema.unit_name)
-    candidate = Candidate(label, measurement.name, guarantee, error, chosen=True)
-    planned = PlannedMeasurements((measurement,), cost, (candidate,), grid_prior, rows)
-    epsilon = cost.epsilon or approximate_root(2 * rho)
-    return _build_plan(schema, query, epsilon, planned, request, guarantee=guarantee, rho=rho or None)
+    if cost.gaussian_rho:
+        guarantee = Guarantee.zcdp(cost.gaussian_rho, schema.neighbors, schema.unit_name)
+    candidate = Candidate(label, measurement.name, guarantee, rating.expected_error, chosen=True)
+    planned = PlannedMeasurements((measurement,), (candidate,), grid_prior, rows)
+    epsilon = cost.epsilon or approximate_root(2 * cost.gaussian_rho)
+    return _build_plan(schema, query, epsilon, planned, request, guarantee=guarantee, rho=cost.gaussian_rho or None)
 
 
 def plan_session_counts(schema: Schema, query: Query, scale: Fraction, epsilon: Fraction) -> Plan:
@@ -387,18 +415,22 @@ def plan_session_counts(schema: Schema, query: Query, scale: Fraction, epsilon: 
         raise Unsupported("a session counts cells, not their totals too; write GROUP BY a, b instead of ROLLUP (a, b)")
     bounds = ContributionBounds(schema, query.where, count_answer_cells(schema, query))
     measurements: list[Measurement] = []
-    for aggregate in query.aggregates:
+    for place, aggregate in enumerate(query.aggregates):
         if aggregate.function not in {"count", "count_distinct"}:
             raise InvalidInput("a session answers counting questions; ask for the others by themselves")
-        noise = IndependentNoises((DiscreteLaplace(1 / scale, 1),))
-        public_count = find_public_count(aggregate, schema, bounds)
-        measurements.append(public_count or AdditiveNoise(build_linear_query(aggregate, schema, bounds), noise))
+        linear_query, noise = (
+            build_linear_query(aggregate, schema, bounds),
+            IndependentNoises((DiscreteLaplace(1 / scale, 1),)),
+        )
+        cost = compute_pure_cost(linear_query.components[0].l1_sensitivity / scale)
+        measurement = find_public_count(aggregate, bounds) or AdditiveNoise(linear_query, noise, privacy_cost=cost)
+        measurements.append(replace(measurement, aggregates=(place,)))
     question_epsilon = min(epsilon, len(measurements) * bounds.l0_bound / scale)
     label = replace(
         _build_dp_guarantee(schema, epsilon),
         assumptions=describe_published(schema, query, measurements, question_epsilon),
     )
-    return Plan(schema, query, epsilon, tuple(measurements), None, label, _compute_pure_cost(epsilon), None)
+    return Plan(schema, query, epsilon, tuple(measurements), None, label, compute_pure_cost(epsilon), None)
 
 
 def _plan_thresholded(query: Query, bounds: ContributionBounds, epsilon: Fraction, request: PlanRequest) -> Plan:
@@ -412,17 +444,13 @@ def _plan_thresholded(query: Query, bounds: ContributionBounds, epsilon: Fractio
         raise Unsupported("a count of units that chose a key uses no prior; ask for it without one")
     threshold_epsilon = epsilon / 2 if other_aggregates else epsilon
     threshold = Threshold.of(bounds, threshold_epsilon, request.delta)
-    planned = PlannedMeasurements((), PrivacyCost())
+    planned = PlannedMeasurements(())
     if other_aggregates:
         pure_request = replace(request, delta=None, model="dp")
         planned = _plan_measurements(query, other_aggregates, bounds, epsilon - threshold_epsilon, pure_request)
-    others = iter(planned.measurements)
-    measurements = tuple(
-        ThresholdedCount(threshold) if _is_unit_count(aggregate, schema) else next(others)
-        for aggregate in query.aggregates
-    )
-    cost = planned.cost + replace(_compute_pure_cost(threshold_epsilon), delta=request.delta)
-    planned = replace(planned, measurements=measurements, cost=cost)
+    unit_counts = [place for place, aggregate in enumerate(query.aggregates) if _is_unit_count(aggregate, schema)]
+    measurements = [*planned.measurements, *(ThresholdedCount(threshold, aggregates=(place,)) for place in unit_counts)]
+    planned = replace(planned, measurements=tuple(sorted(measurements, key=lambda item: item.aggregates)))
     return _build_plan(schema, query, epsilon, planned, request, threshold)
 
 
@@ -443,7 +471,7 @@ def _plan_individual_dp(schema: Schema, query: Query, epsilon: Fraction, request
         assumptions=describe_published(schema, query, (measurement,), None),
     )
     candidate = Candidate(_get_label(query, aggregate), measurement.name, guarantee, None, chosen=True)
-    planned = PlannedMeasurements((measurement,), _compute_pure_cost(epsilon), (candidate,))
+    planned = PlannedMeasurements((measurement,), (candidate,))
     return _build_plan(schema, query, epsilon, planned, request, guarantee=guarantee)
 
 
@@ -461,7 +489,8 @@ def _build_plan(
 
     What was published exactly before stands outside every promise made here, and the guarantee says so.
     """
-    guarantee = guarantee or _build_guarantee(schema, epsilon, planned.cost, request.delta)
+    cost = planned.cost + (PrivacyCost() if threshold is None else threshold.privacy_cost)
+    guarantee = guarantee or _build_guarantee(schema, epsilon, cost, request.delta)
     published_epsilon = guarantee.epsilon if guarantee.model == "dp" else None
     assumptions = describe_published(schema, query, planned.measurements, published_epsilon)
     return Plan(
@@ -471,7 +500,7 @@ def _build_plan(
         measurements=planned.measurements,
         threshold=threshold,
         guarantee=replace(guarantee, assumptions=assumptions),
-        cost=planned.cost,
+        cost=cost,
         prior=request.prior,
         grid_prior=planned.grid_prior,
         candidates=planned.candidates,
@@ -493,7 +522,3 @@ def _build_guarantee(schema: Schema, epsilon: Fraction, cost: PrivacyCost, delta
 
 def _build_dp_guarantee(schema: Schema, epsilon: Fraction = Fraction(0)) -> Guarantee:
     return Guarantee.dp(epsilon, schema.neighbors, schema.unit_name)
-
-
-def _compute_pure_cost(epsilon: Fraction) -> PrivacyCost:
-    return PrivacyCost(epsilon, epsilon**2 / 2)

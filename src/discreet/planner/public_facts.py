@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_cost
-from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.hierarchical import HierarchicalHistogram
+from discreet.measurements.base import Measurement
 from discreet.numeric import parse_rational
 from discreet.planner.domain_partition import Codes, CountQuery, DomainGrid, Labels, lay_out_atoms
-from discreet.planner.plan import Measurement, PublicConstant
 from discreet.planner.session_budget import build_count_query
 from discreet.query.canonical import simplify_predicate
 from discreet.query.predicates import FALSE, TRUE, AllOf, InRanges, InTexts, Predicate
@@ -305,13 +303,10 @@ def _find_overlap(
     schema: Schema, query: Query, measurements: Sequence[Measurement], published_counts: Sequence[CountQuery | None]
 ) -> PublishedOverlap | None:
     """The overlap, None where a number is not a count with noise added, or there are too many kinds of rows."""
-    pairs = zip(query.aggregates, measurements, strict=False)
-    noisy = [(aggregate, item) for aggregate, item in pairs if not isinstance(item, PublicConstant)]
+    pairs = ((index, item) for item in measurements for index in item.aggregates if not item.is_public)
+    noisy = [(query.aggregates[index], item) for index, item in pairs if index < len(query.aggregates)]
     functions = {"count", "count_distinct"} if schema.rows == 1 else {"count"}  # then a count of units is one of rows
-    are_noisy_counts = all(
-        aggregate.function in functions and isinstance(item, AdditiveNoise | HierarchicalHistogram)
-        for aggregate, item in noisy
-    )
+    are_noisy_counts = all(aggregate.function in functions and item.independent_noises for aggregate, item in noisy)
     if not noisy or not are_noisy_counts:
         return None
     counts = [part for aggregate, item in noisy for part in _list_level_counts(aggregate, item, query, schema)]
@@ -330,9 +325,9 @@ def _list_level_counts(
 ) -> list[CountQuery]:
     """The counts of a reply: of a ROLLUP those of every level but a public one, else those of the cells."""
     count = build_count_query(aggregate, query, schema, Fraction(1))
-    if query.nesting != "rollup" or not isinstance(measurement, HierarchicalHistogram):
+    if query.nesting != "rollup" or measurement.hierarchy is None:
         return [count]
-    first = 0 if measurement.public_total is None else 1
+    first = 0 if measurement.hierarchy.public_total is None else 1
     return [replace(count, keys=query.keys[:keys]) for keys in range(first, len(query.keys) + 1)]
 
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from discreet.errors import BudgetExceeded, Unsupported
 from discreet.formatting import format_budget_left, format_cost, format_upper, round_up
-from discreet.measurements.additive import AdditiveNoise
 from discreet.planner.domain_partition import Atoms, Codes, CountQuery, DomainGrid, Labels, lay_out_atoms
 from discreet.planner.options import MIN_QUERY_EPSILON
 from discreet.planner.plan import Plan
@@ -287,11 +286,11 @@ class SessionBudget:
 
 def list_noisy_counts(plan: Plan, scale: Fraction) -> list[CountQuery]:
     """List the counts that a question asks for with noise; not those that the schema makes public."""
-    pairs = zip(plan.query.aggregates, plan.measurements, strict=True)
     return [
-        build_count_query(aggregate, plan.query, plan.schema, scale)
-        for aggregate, measurement in pairs
-        if isinstance(measurement, AdditiveNoise)
+        build_count_query(plan.query.aggregates[index], plan.query, plan.schema, scale)
+        for measurement in plan.measurements
+        for index in measurement.aggregates
+        if not measurement.is_public
     ]
 
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from discreet.errors import Internal
 from discreet.measurements.additive import NOISE_NAMES, AdditiveNoise, build_laplace
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.estimator import Estimator
 from discreet.measurements.point_estimates import WeightedSum
 from discreet.measurements.total_sensitivity import Component, LinearQuery
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.planner.domain_partition import CountQuery, DomainGrid, lay_out_atoms
 from discreet.planner.plan import Candidate
+from discreet.privacy.cost import PrivacyCost
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.canonical import simplify_within
 from discreet.query.predicates import AllOf, AnyOf, Predicate, build_whole_domain, complement_condition
@@ -284,10 +284,11 @@ def _convert_rows(matrix: IntMatrix) -> tuple[tuple[int, ...], ...]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class JointCounts:
-    """Two or more counts that are not public, what they are called, and the epsilon for all of them."""
+    """Two or more counts that are not public, their places, what they are called, and the epsilon for all of them."""
 
     bounds: ContributionBounds
     aggregates: tuple[Aggregate, ...]
+    places: tuple[int, ...]
     labels: tuple[str, ...]
     epsilon: Fraction
 
@@ -303,38 +304,34 @@ class JointCounts:
         ]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class JointMeasurements:
-    """The measurements of the counts, in order, the zCDP of them all, and what was weighed."""
-
-    measurements: tuple[AdditiveNoise, ...]
-    rho: Fraction
-    candidates: tuple[Candidate, ...]
+def get_single_mechanism(mechanism: str) -> str:
+    """Return the name of a mechanism that measures one aggregate by itself; empty for that of a strategy."""
+    return "" if mechanism.startswith(STRATEGY_PREFIX) else mechanism
 
 
-def get_single_mechanism(mechanism: str | None) -> str | None:
-    """Return the name of a mechanism that measures one aggregate by itself; None for that of a strategy."""
-    return None if mechanism is not None and mechanism.startswith(STRATEGY_PREFIX) else mechanism
+def format_candidate_mechanism(name: str) -> str:
+    """Return the name that a mechanism goes by, from what is listed among the candidates: there a strategy alone."""
+    if name == AS_ASKED:
+        return NOISE_NAMES[DiscreteLaplace]
+    return f"{STRATEGY_PREFIX}{name})" if name in STRATEGIES else name
 
 
 def plan_joint_counts(
-    counts: JointCounts, separate: Sequence[AdditiveNoise], stored_mechanisms: Sequence[str]
-) -> JointMeasurements:
-    """Choose the best strategy, or the one of a stored answer; the counts as asked where none is better."""
-    bounds, share = counts.bounds, counts.epsilon / len(separate)
-    errors = {AS_ASKED: [Estimator(measurement, 1.0).expected_error(None) for measurement in separate]}
-    workload = Workload.of(bounds, counts.filters)
+    counts: JointCounts, separate_errors: Sequence[float], mechanism: str
+) -> tuple[AdditiveNoise | None, tuple[Candidate, ...]]:
+    """Measure all by the best strategy, or by the one of this name; None where they are better one by one.
+
+    Also what was weighed.
+    """
+    errors = {AS_ASKED: [*separate_errors]}
+    workload = Workload.of(counts.bounds, counts.filters)
     by_name = {} if workload is None else {option.name: option for option in _select_strategies(counts, workload)}
-    errors |= {name: _compute_errors(option, bounds, counts.epsilon) for name, option in by_name.items()}
-    name = _select_least_error(errors)
-    if stored_mechanisms:
-        name = stored_mechanisms[0].removeprefix(STRATEGY_PREFIX).removesuffix(")")
+    errors |= {name: _compute_errors(option, counts.bounds, counts.epsilon) for name, option in by_name.items()}
+    name = mechanism.removeprefix(STRATEGY_PREFIX).removesuffix(")") if mechanism else _select_least_error(errors)
     strategy = by_name.get(name)
     if strategy is None or workload is None:
-        candidates = _list_candidates(counts, errors, AS_ASKED)
-        return JointMeasurements(tuple(separate), len(separate) * share**2 / 2, candidates)
-    measurements = _build_measurements(strategy, counts, workload)
-    return JointMeasurements(measurements, strategy.compute_rho(counts.epsilon), _list_candidates(counts, errors, name))
+        return None, _list_candidates(counts, errors, AS_ASKED)
+    return _build_measurement(strategy, counts, workload), _list_candidates(counts, errors, name)
 
 
 def _list_candidates(
@@ -384,19 +381,19 @@ def _compute_errors(strategy: WorkloadStrategy, bounds: ContributionBounds, epsi
     return [math.sqrt(sum(float(weight) ** 2 * variance for weight, variance in terms if weight)) for terms in pairs]
 
 
-def _build_measurements(
-    strategy: WorkloadStrategy, counts: JointCounts, workload: Workload
-) -> tuple[AdditiveNoise, ...]:
-    """One for each count, all of one draw."""
+def _build_measurement(strategy: WorkloadStrategy, counts: JointCounts, workload: Workload) -> AdditiveNoise:
+    """One draw for all counts."""
     bounds = counts.bounds
     scales = zip(strategy.totals, strategy.compute_scales(bounds), strict=True)
     components = tuple(Component(total, scale, scale**2) for total, scale in scales)
-    measures = _build_measures(strategy, counts, workload)
-    linear_query = LinearQuery(measures, components, WeightedSum(()), (1,) * len(components), bounds.l0_bound)
-    joint_measurement = replace(build_laplace(linear_query, counts.epsilon), joint_group=1, strategy=strategy.name)
-    return tuple(
-        replace(joint_measurement, linear_query=replace(linear_query, estimate=WeightedSum(row)))
-        for row in strategy.estimates
+    measures, estimates = _build_measures(strategy, counts, workload), tuple(map(WeightedSum, strategy.estimates))
+    linear_query = LinearQuery(measures, components, estimates[0], (1,) * len(components), bounds.l0_bound)
+    return replace(
+        build_laplace(linear_query, counts.epsilon),
+        strategy=strategy.name,
+        estimates=estimates,
+        privacy_cost=PrivacyCost(counts.epsilon, strategy.compute_rho(counts.epsilon)),
+        aggregates=counts.places,
     )
 
 

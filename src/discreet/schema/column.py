@@ -22,6 +22,8 @@ Kind = Literal["integer", "number", "boolean", "date", "ordinal", "nominal"]
 Role = Literal["identifier", "quasi-identifier", "confidential", "other"]
 Trend = Literal["rising", "falling"]
 Value = int | Fraction | bool | date | str
+Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
+"""Where a number lies, or a text or date; None where that is not known."""
 
 MAX_CODE = 2**44
 """No code is farther from 0, so that sums of squares of 2^38 rows fit 126 bits on every engine."""

@@ -16,8 +16,8 @@ from discreet.verification.replays.neighbors import limit_units as limit_units
 from discreet.verification.replays.neighbors import neighbor_rows as neighbor_rows
 from discreet.verification.replays.neighbors import neighbor_tables as neighbor_tables
 from discreet.verification.replays.neighbors import snapshot as snapshot
-from discreet.verification.replays.observed_loss import MechanismReplay as MechanismReplay
-from discreet.verification.replays.observed_loss import Replay as Replay
+from discreet.verification.replays.replay import MechanismReplay as MechanismReplay
+from discreet.verification.replays.replay import Replay as Replay
 from discreet.verification.replays.replay import replay as replay
 from discreet.verification.replays.replay import replay_plan as replay_plan
 from discreet.verification.replays.replay import replay_release as replay_release

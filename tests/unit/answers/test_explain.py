@@ -47,7 +47,7 @@ def test_who_typed_a_middle_is_told_of_that_one() -> None:
     """Also where the law is held on cells that it is not the middle of."""
     wide = replace(schema("replace-one", 1, 20_000), individual_queries=True)
     decoder = Decoder(plan(wide, parse_sql(OLDER_COUNT, wide), Fraction(1, 10), prior="normal(12000, 900)"))
-    before = decoder.get_prior(0)
+    before = decoder.plan.readings[0].get_stated_distribution()
     assert before is not None
     assert before.median() != 12_000
     assert describe_meaning(decoder, 0, (12_186,), 12_186).startswith(

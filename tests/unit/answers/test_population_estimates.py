@@ -57,12 +57,12 @@ def sample_results(query_plan: Plan, samples: Samples, seed: int) -> list[NoisyR
     for measurement in query_plan.measurements:
         assert isinstance(measurement, AdditiveNoise)
         noises = measurement.noise.sample_units(len(samples), entropy)
-        inputs = [
-            measurement.compute_inputs(
+        inputs = measurement.compute_inputs(
+            [
                 tuple(_sum_measure(measure.what, sample) for measure in measurement.linear_query.measures)
-            )
-            for sample in samples
-        ]
+                for sample in samples
+            ]
+        )
         parts.append(
             [tuple(int(x + n) for x, n in zip(*pair, strict=True)) for pair in zip(inputs, noises, strict=True)]
         )

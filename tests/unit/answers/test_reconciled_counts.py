@@ -88,7 +88,7 @@ def read_unit_inputs(query_plan: Plan, units: small_tables.Units) -> ExactInputs
 def answer_from_inputs(query_plan: Plan, secret: ExactInputs, seed: int) -> Answer:
     """The reply to a plan that has read its table, with noise from a seed."""
     with patch.object(measure, "SYSTEM", Stream(seed)):
-        released = sample_noisy_outputs(query_plan, secret, [0] * len(secret.cells))
+        released = sample_noisy_outputs(query_plan, secret)
     return build.build_answer(query_plan, released, "a question", query_plan.epsilon, 1, {})
 
 
@@ -532,7 +532,7 @@ def test_many_cells_take_a_few_seconds(more_columns: str, cells: int) -> None:
     noisy = [measurement for measurement in query_plan.measurements if isinstance(measurement, AdditiveNoise)]
     amounts = [int(index < units) for index in range(cells)]  # a unit in each cell, then none
     exact = [
-        [measurement.compute_inputs((amount,) * len(measurement.linear_query.measures)) for amount in amounts]
+        measurement.compute_inputs([(amount,) * len(measurement.linear_query.measures) for amount in amounts])
         for measurement in noisy
     ]
     answer = answer_from_inputs(query_plan, ExactInputs(query_plan.list_cells(), exact), 8)

@@ -51,7 +51,7 @@ def draw_answers(question: str, sparse: bool, epsilon: Fraction, count: int, row
     secret = read_exact_inputs(
         query_plan, build_pay_source(declared_schema, sparse, rows), cells, query_plan.query.where
     )
-    noisy_outputs = (sample_noisy_outputs(query_plan, secret, [0] * len(cells)) for _ in range(count))
+    noisy_outputs = (sample_noisy_outputs(query_plan, secret) for _ in range(count))
     return [build.build_answer(query_plan, outputs, question, build.FREE, None, {}) for outputs in noisy_outputs]
 
 

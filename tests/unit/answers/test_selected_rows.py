@@ -19,8 +19,8 @@ from discreet.answers.build import build_answer
 from discreet.cli.screens import render_answer
 from discreet.custodian.measure import measure_plan, read_exact_inputs, sample_noisy_outputs
 from discreet.measurements.contribution_bounds import NOT_STATED
+from discreet.measurements.threshold import ThresholdedCount
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
-from discreet.planner.plan import ThresholdedCount
 from discreet.planner.planner import plan
 from discreet.query.validate import parse_question
 
@@ -93,9 +93,7 @@ def _draw_answers(custodian: Custodian, sql: str, count: int = DRAWS) -> Iterato
     cells = query_plan.list_cells()
     secret = read_exact_inputs(query_plan, custodian._source, cells, query_plan.query.where)
     for _ in range(count):
-        yield build_answer(
-            query_plan, sample_noisy_outputs(query_plan, secret, [0] * len(cells)), sql, Fraction(1), 1, {}
-        )
+        yield build_answer(query_plan, sample_noisy_outputs(query_plan, secret), sql, Fraction(1), 1, {})
 
 
 def _compute_truth(ranked_question: RankedQuestion, row: Mapping[str, object]) -> float:

@@ -7,7 +7,6 @@ import math
 import random
 import time
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ from discreet.estimation.hierarchical_counts import (
     find_best_strategy,
     list_histogram_strategies,
 )
-from discreet.measurements.hierarchical import HierarchicalHistogram, Level, compute_half_width
+from discreet.measurements.hierarchical import BlockCounts, Level, compute_half_width
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 
 Array = NDArray[np.float64]
@@ -141,12 +140,11 @@ def test_intervals_hold_far_into_the_tail(rate: Fraction, coarse: Fraction) -> N
 
     The nodes and a range of three cells with their total, by enumeration of all noises.
     """
-    form: Any = None
     levels = tuple(
         Level(np.array(starts), share, DiscreteLaplace(rate * share, 1))
         for starts, share in (([0], coarse), ([0, 1, 2], Fraction(1)))
     )
-    nested = HierarchicalHistogram(form, levels, "blocks")
+    nested = BlockCounts(levels)
     nest = nested.build_nest()
     weights = np.column_stack([nest.estimate([unit[:1], unit[1:]])[-1] for unit in np.eye(4)])
     rates = np.array([float(rate * coarse), *[float(rate)] * 3])
@@ -162,10 +160,7 @@ def test_intervals_hold_far_into_the_tail(rate: Fraction, coarse: Fraction) -> N
 @pytest.mark.parametrize(("rate", "most"), [("1", 28), ("3", 7.5), ("5", 2.5), ("8", 1.2)])
 def test_a_range_of_many_cells_is_as_narrow_as_its_noise(rate: str, most: float) -> None:
     """A hundred cells, each with its noise: by the variance of continuous noise it would be 6.5 at a rate of 5."""
-    form: Any = None
-    nested = HierarchicalHistogram(
-        form, (Level(np.arange(100), Fraction(1), DiscreteLaplace(Fraction(rate), 1)),), "every cell"
-    )
+    nested = BlockCounts((Level(np.arange(100), Fraction(1), DiscreteLaplace(Fraction(rate), 1)),))
     assert nested.range_half_width(0, 99, 0.95) < most
 
 

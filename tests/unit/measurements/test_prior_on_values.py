@@ -139,7 +139,7 @@ def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
         )
         cells = query_plan.list_cells()
         noisy_result = sample_noisy_outputs(
-            query_plan, read_exact_inputs(query_plan, source, cells, query_plan.query.where), [0] * len(cells)
+            query_plan, read_exact_inputs(query_plan, source, cells, query_plan.query.where)
         ).numbers[0][0]
         law = reader.compute_posterior(0, noisy_result)
         assert law is not None
@@ -165,7 +165,7 @@ def test_an_average_of_many_rows_is_no_whole_number(neighbors: str) -> None:
         ages = [whole // many + (index < whole % many) for index in range(many)]
         source = MemorySource(declared_schema, [{UNIT_KEY: f"p{index}", "age": age} for index, age in enumerate(ages)])
         secret = read_exact_inputs(query_plan, source, query_plan.list_cells(), query_plan.query.where)
-        law = reader.compute_posterior(0, sample_noisy_outputs(query_plan, secret, [0]).numbers[0][0])
+        law = reader.compute_posterior(0, sample_noisy_outputs(query_plan, secret).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         hits += low <= whole / many <= high

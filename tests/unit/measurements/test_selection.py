@@ -24,8 +24,10 @@ from discreet.measurements.selection import (
     resolve_distance,
 )
 from discreet.measurements.unit_query import UnitQuery, build_unit_query
+from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.quantile import Bracket, Quantile
 from discreet.priors.distance import ContinuousDistance, NominalDistance, OrdinalDistance, SemanticDistance
+from discreet.privacy.cost import PrivacyCost
 from discreet.query.predicates import TRUE
 from discreet.query.query import Aggregate
 from discreet.schema import Column
@@ -99,10 +101,12 @@ def test_intervals_drawn_hold_the_median() -> None:
     measurement = build_measurement("quantile", WIDE, interval=True)
     counts = np.bincount((codes + 1) // 7, minlength=measurement.candidates.count)
     truth = Fraction(int(np.median(codes)), 2)
-    ends = [measurement.bracket_values(measurement.measure(counts)) for _ in range(60)]
+    ends = [measurement.bracket_values(measurement.measure([counts], SYSTEM)[0]) for _ in range(60)]
     assert sum(low <= truth <= high for low, high in ends) >= 55  # type: ignore[operator,misc]
     nothing = [
-        measurement.bracket_values(measurement.measure(np.zeros(measurement.candidates.count, dtype=np.int64)))
+        measurement.bracket_values(
+            measurement.measure([np.zeros(measurement.candidates.count, dtype=np.int64)], SYSTEM)[0]
+        )
         for _ in range(60)
     ]
     assert nothing.count((Fraction(-1, 2), Fraction(200_000))) >= 50
@@ -239,12 +243,12 @@ def test_a_refined_draw_leans_towards_the_truth() -> None:
     counts = np.zeros(8, dtype=np.int64)
     counts[6] = 3
     measurement = build_measurement("max", "age", distance="continuous")
-    value_counts = Counter(measurement.values(measurement.measure(counts))[0] for _ in range(3000))
+    value_counts = Counter(measurement.values(measurement.measure([counts], SYSTEM)[0])[0] for _ in range(3000))
     assert value_counts[3] + value_counts[4] + value_counts[2] > 3000 * 3 / 8 * 1.2
     ports = build_selection(
         Aggregate("mode", "port"), PORTS, ContributionBounds(ADD, TRUE), Fraction(2), None, "semantic"
     )
-    named = Counter(ports.values(ports.measure(np.array([9, 1, 1])))[0] for _ in range(3000))
+    named = Counter(ports.values(ports.measure([np.array([9, 1, 1])], SYSTEM)[0])[0] for _ in range(3000))
     assert named["Oslo"] > named["Bergen"] + named["Rome"]
 
 
@@ -290,7 +294,7 @@ def test_the_error_of_wide_bins_is_that_of_codes() -> None:
     candidates, prior = CandidateGrid.of(column, 10), Prior.normal(4, 2, 0, 9)
     placed = replace(build_even_prior(column, 5, 10), stated_prior=prior, used_prior=prior)
     refined = PositionRefinement.of(candidates, placed, Fraction(2), "individual", "add-remove", Distance.continuous())
-    law = compute_joint(UnitQuery(candidates, refined, is_even_prior=False, name=""))
+    law = compute_joint(UnitQuery(candidates, refined, is_even_prior=False, name="", privacy_cost=PrivacyCost()))
     square = 0.0
     for index in range(10):
         after = refined.posterior(index)
@@ -312,7 +316,7 @@ def test_categories_are_told_by_name() -> None:
     law = compute_joint(unit_query)
     assert yes.probability("true") == pytest.approx(law[1, 1] / law[:, 1].sum())
     assert yes.probability("true") > 0.01 > no.probability("true")
-    assert unit_query.values(unit_query.measure(1))[0] in (True, False)
+    assert unit_query.values(unit_query.measure([1], SYSTEM)[0])[0] in (True, False)
     assert unit_query.name == "refinement of your prior"
     grade = build_unit_measurement(ADD.column("grade"))
     assert grade.get_stated_distribution().probabilities() == pytest.approx(

@@ -34,6 +34,7 @@ from discreet.measurements.trimmed_mean import (
     select_rank_mean,
 )
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.quantile import compute_rank_scores
 from discreet.mechanisms.selection_scores import Selection
@@ -50,7 +51,7 @@ from discreet.sources.ingest import register_duckdb, register_memory
 from discreet.sources.memory import MemorySource
 from discreet.verification import all_neighbors, all_tables, assert_fits
 from support.command_line import run_successfully
-from support.small_tables import schema
+from support.small_tables import get_estimator, schema
 
 ONE, HALF, TENTH = Fraction(1), Fraction(1, 2), Fraction(1, 10)
 AGE = Column("age", "integer", lower=17, upper=90, missing=17)
@@ -261,12 +262,12 @@ def test_a_trimmed_mean_is_as_far_off_as_expected() -> None:
     query_plan = plan_statistic("TRIMMED_MEAN(age, 0.1)", 40)
     (measurement,) = query_plan.measurements
     assert isinstance(measurement, AdditiveNoise)
-    noisy_results = sample_noisy_outputs(query_plan, ExactInputs([()] * 20_000, [[(1234,)] * 20_000]), [0] * 20_000)
+    noisy_results = sample_noisy_outputs(query_plan, ExactInputs([()] * 20_000, [[(1234,)] * 20_000]))
     truth = float(measurement.value((1234,)))
     slope, offset = float(measurement.linear_query.estimate.slope), float(measurement.linear_query.estimate.offset)  # type: ignore[attr-defined]
     values = slope * np.array([numbers[0][0] for numbers in noisy_results.numbers]) + offset
     assert math.sqrt(float(((values - truth) ** 2).mean())) == pytest.approx(query_plan.expected_error or 0, rel=0.03)
-    reach = query_plan.build_estimator(measurement).half_width(0.95)
+    reach = get_estimator(query_plan).half_width(0.95)
     assert 0.945 < float((np.abs(values - truth) <= reach).mean()) < 0.96
 
 
@@ -282,7 +283,7 @@ def test_what_is_drawn_for_one_rank_has_the_noise_it_should() -> None:
 def test_what_is_drawn_for_a_trimmed_mean_has_the_noise_it_should() -> None:
     """Both jaws, through the custodian's own draw."""
     query_plan = plan_statistic("TRIMMED_MEAN(age, 0.25)", 16)
-    noisy_results = sample_noisy_outputs(query_plan, ExactInputs([()] * 100_000, [[(50,)] * 100_000]), [0] * 100_000)
+    noisy_results = sample_noisy_outputs(query_plan, ExactInputs([()] * 100_000, [[(50,)] * 100_000]))
     laws = [Staircase.least_variance(Fraction(10, width), 73).probability for width in (10, 9, 11)]
     assert query_plan.mechanism == "mean of ranks 5..12 by staircase"
     assert_fits([numbers[0][0] - 50 for numbers in noisy_results.numbers], *laws)
@@ -360,7 +361,9 @@ def test_where_it_is_chosen_it_is_nearer_whatever_the_rows(shape: str) -> None:
     for _ in range(400):
         codes = np.sort((np.clip(SHAPES[shape](chance), 0, 1) * (FINE.size - 1)).astype(np.int64))
         counts = count_ages(list(codes // mean.candidates.width), mean.candidates.count)
-        estimates = [float(measurement.values(measurement.measure(counts))[0]) for measurement in (mean, mean.rival)]  # type: ignore[arg-type]
+        estimates = [
+            float(measurement.values(measurement.measure([counts], SYSTEM)[0])[0]) for measurement in (mean, mean.rival)
+        ]  # type: ignore[arg-type]
         off.append([value - float((codes[5] + FINE.lower) * FINE.step) for value in estimates])
     by_mean, by_rank = np.sqrt((np.array(off) ** 2).mean(axis=0))
     assert by_mean < 0.95 * by_rank
@@ -456,9 +459,9 @@ def test_a_trimmed_mean_is_a_total_like_others() -> None:
     (measurement,) = with_prior.measurements
     assert isinstance(measurement, AdditiveNoise)
     assert with_prior.grid_prior is not None
-    assert with_prior.build_estimator(measurement).posterior(with_prior.grid_prior, (30 * 80,)).mean() < 50
+    assert get_estimator(with_prior).posterior(with_prior.grid_prior, (30 * 80,)).mean() < 50
     near = plan_statistic("TRIMMED_MEAN(age, 0.1)", 100, None, accuracy="±1 at 95%")
-    assert near.build_estimator(near.measurements[0]).half_width(0.95) <= 1  # type: ignore[arg-type]
+    assert get_estimator(near).half_width(0.95) <= 1  # type: ignore[arg-type]
     several = ", ".join(f"TRIMMED_MEAN(age, 0.{index})" for index in range(10, 40))
     names = [measurement.name for measurement in plan_statistic(several, 1000, delta=TENTH**3).measurements]
     assert len(names) == 30
@@ -474,7 +477,7 @@ def test_a_trimmed_mean_of_wide_bins_tells_how_wide() -> None:
     assert isinstance(measurement, AdditiveNoise)
     assert measurement.linear_query.ranks is not None
     assert measurement.linear_query.ranks.candidates.width == 4
-    low, high = query_plan.build_estimator(measurement).interval((8 * 10**12,), 0.95)
+    low, high = get_estimator(query_plan).interval((8 * 10**12,), 0.95)
     assert high - low == pytest.approx(2, abs=1e-3)
     assert query_plan.expected_error == pytest.approx(1 / math.sqrt(3), abs=1e-3)
 
@@ -550,8 +553,8 @@ def test_a_trimmed_mean_can_be_refined_by_a_distance() -> None:
     source = MemorySource(query_plan.schema, [{"age": code, "sex": 0} for code in codes])
     secret = read_exact_inputs(query_plan, source, [()], query_plan.query.where)
     assert secret.inputs == [[(sum(codes[1:9]) - 8 * 17,)]]
-    (numbers,) = sample_noisy_outputs(query_plan, secret, [0]).numbers
-    assert 20 <= query_plan.measurements[0].value(numbers[0]) <= 30  # type: ignore[union-attr, call-arg]
+    (numbers,) = sample_noisy_outputs(query_plan, secret).numbers
+    assert 20 <= query_plan.readings[0].values(numbers[0])[0] <= 30  # type: ignore[union-attr, call-arg]
 
 
 @pytest.mark.parametrize(

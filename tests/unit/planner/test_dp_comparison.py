@@ -17,6 +17,7 @@ from discreet.custodian import preview_question
 from discreet.custodian.preview import Preview
 from discreet.measurements.selection import CandidateSelection
 from discreet.measurements.unit_query import OrderStatistic
+from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.individual_dp import build_local_noise
 from discreet.planner.dp_comparison import DpComparison, compare_with_dp
 from discreet.planner.options import build_query_options
@@ -82,7 +83,7 @@ def test_both_errors_are_those_of_the_mechanisms_on_even_rows(
     truth, counts = int(codes[rank - 1]), np.bincount(codes, minlength=INCOME.size)
     bins = np.add.reduceat(counts, np.arange(0, INCOME.size, plain.candidates.width))
     away = [
-        [float(cast(int, one.values(one.measure(table))[0])) - truth for _ in range(150)]
+        [float(cast(int, one.values(one.measure([table], SYSTEM)[0])[0])) - truth for _ in range(150)]
         for one, table in ((weaker, counts), (plain, bins))
     ]
     own_error, error = (math.sqrt(float(np.mean(np.square(errors)))) for errors in away)
@@ -131,7 +132,8 @@ def test_the_model_preferred_has_about_the_smaller_error(rows: int, upper: int, 
         truth, counts = int(codes[math.ceil(rows / 2) - 1]), np.bincount(codes, minlength=upper + 1)
         noises.append(compute_noise_mean_square(weaker_measurement, codes, truth))
         values = [
-            float(cast(int, plain_measurement.values(plain_measurement.measure(counts))[0])) for _ in range(DRAWS)
+            float(cast(int, plain_measurement.values(plain_measurement.measure([counts], SYSTEM)[0])[0]))
+            for _ in range(DRAWS)
         ]
         squares += [(value - truth) ** 2 for value in values]
     away = 4 * float(np.std(squares)) / math.sqrt(len(squares))  # four standard errors of a mean of draws

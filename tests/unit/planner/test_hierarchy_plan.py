@@ -57,7 +57,7 @@ def read_level_inputs(query_plan: Plan, declared_schema: Schema, people: Units) 
 
 def compute_level_loss(query_plan: Plan, first: list[np.ndarray], second: list[np.ndarray]) -> Fraction:
     """What the noise loses between two tables, by its own account; of Gaussian noise as a share of rho."""
-    noises = [level.noise for level in get_measurement(query_plan).levels if level.noise is not None]
+    noises = [level.noise for level in get_measurement(query_plan).hierarchy.levels if level.noise is not None]
     total = Fraction(0)
     for noise, x, y in zip(noises, first, second, strict=True):
         moved = [int(abs(d)) for d in x - y if d]
@@ -93,16 +93,18 @@ def test_neighbours_lose_at_most_epsilon(relation: str, rows: int, delta: Fracti
 def test_shares_add_up_to_all_there_is() -> None:
     declared_schema = schema("add-remove", 1, units=5)
     for text in QUESTIONS:
-        assert sum(level.share for level in get_measurement(plan_hierarchy(declared_schema, text)).levels) == 1
+        assert (
+            sum(level.share for level in get_measurement(plan_hierarchy(declared_schema, text)).hierarchy.levels) == 1
+        )
 
 
 def test_what_is_asked_is_chosen_by_expected_error() -> None:
     """Few cells are measured alone; many as a tree; the wavelet is told beside them."""
     few = plan_hierarchy(schema("add-remove", 1, units=5), QUESTIONS[0])
-    assert len(get_measurement(few).levels) == 1
+    assert len(get_measurement(few).hierarchy.levels) == 1
     declared_schema = schema("add-remove", 1, units=5, columns=build_wide_column(1024))
     many = plan_hierarchy(declared_schema, "SELECT HISTOGRAM(wide, 1024) FROM t")
-    assert len(get_measurement(many).levels) > 1
+    assert len(get_measurement(many).hierarchy.levels) > 1
     names = [candidate.mechanism for candidate in many.candidates]
     assert len(names) == 3
     errors = {candidate.mechanism: candidate.expected_error for candidate in many.candidates}
@@ -120,8 +122,8 @@ def build_wide_column(size: int) -> dict[str, object]:
 def answer_counts(query_plan: Plan, counts: list[int]) -> Answer:
     """The answer to a plan of one key, for these exact counts."""
     measurement = get_measurement(query_plan)
-    secret = measure.ExactInputs(query_plan.list_cells(), [measurement.compute_inputs(counts)])
-    released = measure.sample_noisy_outputs(query_plan, secret, [0] * len(counts))
+    secret = measure.ExactInputs(query_plan.list_cells(), [measurement.hierarchy.count_blocks(counts)])
+    released = measure.sample_noisy_outputs(query_plan, secret)
     return build_answer(query_plan, released, "", Fraction(1), 1, {})
 
 
@@ -237,9 +239,7 @@ def test_draws_survive_being_stored() -> None:
     query_plan = plan(declared_schema, parse_sql("SELECT HISTOGRAM(wide, 100) FROM t", declared_schema), 1)
     measurement = get_measurement(query_plan)
     released = measure.sample_noisy_outputs(
-        query_plan,
-        measure.ExactInputs(query_plan.list_cells(), [measurement.compute_inputs(list(range(100)))]),
-        [0] * 100,
+        query_plan, measure.ExactInputs(query_plan.list_cells(), [measurement.hierarchy.count_blocks(list(range(100)))])
     )
     assert parse_result(serialize_result(query_plan, released))[2] == NoisyResult(released.cells, released.numbers)
 
@@ -351,8 +351,7 @@ def test_neighbouring_bins_are_drawn_together_where_they_are_many() -> None:
     counts = [index % 5 for index in range(1024)]
     released = measure.sample_noisy_outputs(
         query_plan,
-        measure.ExactInputs(query_plan.list_cells(), [get_measurement(query_plan).compute_inputs(counts)]),
-        [0] * 1024,
+        measure.ExactInputs(query_plan.list_cells(), [get_measurement(query_plan).hierarchy.count_blocks(counts)]),
     )
     bars = HierarchicalCounts(query_plan, get_measurement(query_plan), released).build_histogram_chart("title")
     assert len(bars.counts) == 94

@@ -11,14 +11,16 @@ import pytest
 
 from discreet import Guarantee, InvalidInput, Prior, Unsupported
 from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.constant import PublicConstant
 from discreet.measurements.threshold import find_rare_count
 from discreet.measurements.unit_query import OrderStatistic
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.noise import IndependentNoises, Noise
 from discreet.planner.candidates import find_rho
 from discreet.planner.options import PlanRequest
-from discreet.planner.plan import Plan, PublicConstant
+from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, plan_query
 from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.query import parse_sql
@@ -297,7 +299,7 @@ def test_individual_dp_is_clamped_to_the_public_bounds() -> None:
     assert isinstance(measurement, OrderStatistic)
     counts = np.zeros(measurement.candidates.count, dtype=np.int64)
     counts[[2, 4]] = 3, 2
-    assert {measurement.measure(counts) for _ in range(60)} >= {(0,), (len(counts) - 1,)}
+    assert {measurement.measure([counts], SYSTEM)[0] for _ in range(60)} >= {(0,), (len(counts) - 1,)}
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, "1", float("nan"), float("inf"), 1e-10, 1e5, None, True])

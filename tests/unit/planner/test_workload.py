@@ -21,7 +21,7 @@ from discreet.custodian import measure
 from discreet.errors import InvalidInput
 from discreet.estimation import noise_distributions
 from discreet.estimation.noise_distributions import compute_laplace_tail
-from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.additive import AdditiveNoise, AdditiveReading
 from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.point_estimates import WeightedSum
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
@@ -48,7 +48,7 @@ from discreet.query import parse_sql
 from discreet.query.predicates import TRUE
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
-from support.small_tables import neighbours_of, random_unit, rows_of, schema
+from support.small_tables import get_estimator, neighbours_of, random_unit, rows_of, schema
 
 ONE = Fraction(1)
 NAMES = (JOINTLY, ATOMS, TOTAL, BOTH)
@@ -82,10 +82,11 @@ def plan_workload(declared_schema: Schema, select: str, tail: str = "", epsilon:
 
 def force_strategy(query_plan: Plan, strategy: str) -> Plan:
     """The same question by another strategy, as a stored answer by it is read."""
-    like = tuple(
+    names = (
         f"discrete Laplace ({strategy})" if isinstance(measurement, AdditiveNoise) else measurement.name
         for measurement in query_plan.measurements
     )
+    like = tuple(query_plan.spread_by_aggregate([*names]))
     return plan_query(
         query_plan.schema, query_plan.query, PlanRequest(epsilon=query_plan.epsilon, stored_mechanisms=like)
     )
@@ -101,17 +102,19 @@ def plan_every_strategy(relation: str, rows: int, tail: str, workload: str) -> t
     return query_plan, {
         name: named_plan
         for name, named_plan in by_name.items()
-        if any(part.joint_group for part in list_additive(named_plan))
+        if any(part.strategy for part in list_additive(named_plan))
     }
 
 
 def get_strategy(query_plan: Plan) -> str | None:
     """The strategy that the plan takes by itself."""
-    return next((measurement.strategy for measurement in list_additive(query_plan) if measurement.joint_group), None)
+    return next((measurement.strategy for measurement in list_additive(query_plan) if measurement.strategy), None)
 
 
 def list_additive(query_plan: Plan) -> list[AdditiveNoise]:
-    return [measurement for measurement in query_plan.measurements if isinstance(measurement, AdditiveNoise)]
+    """The noisy totals of each aggregate that has some, with what they mean for it."""
+    readings = [reading for reading in query_plan.readings if isinstance(reading, AdditiveReading)]
+    return [reading.estimator.measurement for reading in readings]
 
 
 def list_scales(measurement: AdditiveNoise) -> list[int | Fraction]:
@@ -207,9 +210,9 @@ def test_without_noise_every_strategy_gives_the_exact_counts(relation: str, tail
         alone = [plan_workload(declared_schema, part, tail) for part in _split_select(select)]
         exact = [read_people_inputs(single_plan, people).inputs[0] for single_plan in alone]
         for together in by_name.values():
-            exact_inputs = read_people_inputs(together, people)
+            exact_inputs = together.spread_by_aggregate(read_people_inputs(together, people).inputs)
             exact_values = [
-                [measurement.value(cell) for cell in exact_inputs.inputs[output_index]]  # type: ignore[arg-type]
+                [measurement.value(cell) for cell in exact_inputs[output_index]]  # type: ignore[arg-type]
                 for output_index, measurement in enumerate(list_additive(together))
             ]
             labels = [output.aggregate for output in query_plan.query.presentation.outputs]
@@ -260,14 +263,15 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
     query_plan = plan_workload(declared_schema, WORKLOADS[workload], epsilon=Fraction(1, 2))
     people = {f"p{number}": random_unit(chance, 1) for number in range(40)}
     secret = read_people_inputs(query_plan, people)
-    exact = [measurement.value(secret.inputs[index][0]) for index, measurement in enumerate(list_additive(query_plan))]  # type: ignore[arg-type]
-    samples = [measure.sample_noisy_outputs(query_plan, secret, [0]).numbers[0] for _ in range(400)]
+    inputs = query_plan.spread_by_aggregate(secret.inputs)
+    exact = [measurement.value(inputs[index][0]) for index, measurement in enumerate(list_additive(query_plan))]  # type: ignore[arg-type]
+    samples = [measure.sample_noisy_outputs(query_plan, secret).numbers[0] for _ in range(400)]
     promised = {
         candidate.aggregate: candidate.expected_error for candidate in query_plan.candidates if candidate.chosen
     }
     covered = errors = expected = 0.0
     for index, measurement in enumerate(list_additive(query_plan)):
-        meaning = query_plan.build_estimator(measurement)
+        meaning = get_estimator(query_plan, index)
         reach = meaning.half_width(0.95)
         off = [float(measurement.value(numbers[index]) - exact[index]) for numbers in samples]
         errors += sum(error**2 for error in off) / len(off)
@@ -292,13 +296,9 @@ def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(IndependentNoises, "sample_units", count_draws)
     released = measure.sample_noisy_outputs(
-        query_plan, read_people_inputs(query_plan, {"p": random_unit(random.Random(1), 1)}), [0] * 3
+        query_plan, read_people_inputs(query_plan, {"p": random_unit(random.Random(1), 1)})
     )
-    group = [
-        position
-        for position, measurement in enumerate(query_plan.measurements)
-        if isinstance(measurement, AdditiveNoise) and measurement.joint_group
-    ]
+    (group,) = (measurement.aggregates for measurement in query_plan.measurements if len(measurement.aggregates) > 1)
     assert len(group) == 7
     assert len(drawings) == 2
     assert all(len({cell[position] for position in group}) == 1 for cell in released.numbers)
@@ -310,7 +310,7 @@ def test_counts_get_the_shares_of_counts() -> None:
     query_plan = plan_workload(
         declared_schema, "SUM(age), AVG(score), " + format_filters("sex = 'F'", "smoker"), epsilon=2
     )
-    counts = [measurement for measurement in list_additive(query_plan) if measurement.joint_group]
+    counts = [measurement for measurement in list_additive(query_plan) if measurement.strategy]
     assert len(counts) == 2
     rates = [
         law.rate * Fraction(part.l1_sensitivity)
@@ -373,7 +373,7 @@ def test_keys_that_are_not_public_have_counts_together_too() -> None:
         declared_schema, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared_schema), 1, delta=1e-6
     )
     assert query_plan.measurements[0].name == "discrete Laplace over a threshold"
-    assert all(measurement.joint_group for measurement in list_additive(query_plan))
+    assert all(measurement.strategy for measurement in list_additive(query_plan))
     assert query_plan.cost.epsilon <= 1
 
 
@@ -382,7 +382,7 @@ def test_under_delta_nothing_is_together() -> None:
     declared_schema = schema("add-remove", 1, units=5)
     query = parse_sql(f"SELECT {WORKLOADS['nested']} FROM t", declared_schema)
     query_plan = plan(declared_schema, query, 1, delta=1e-6)
-    assert not any(measurement.joint_group for measurement in list_additive(query_plan))
+    assert not any(measurement.strategy for measurement in list_additive(query_plan))
 
 
 def test_too_many_atoms_are_asked_as_they_are() -> None:
@@ -402,10 +402,8 @@ def test_extremes_of_epsilon_are_planned_and_told(epsilon: object) -> None:
     declared_schema = schema("add-remove", 3, units=5)
     for select in WORKLOADS.values():
         query_plan = plan_workload(declared_schema, select, epsilon=epsilon)
-        for measurement in list_additive(query_plan):
-            reaches = [
-                query_plan.build_estimator(measurement).half_width(confidence) for confidence in (0.5, 0.95, 0.999)
-            ]
+        for reading in query_plan.readings:
+            reaches = [reading.half_width(confidence) for confidence in (0.5, 0.95, 0.999)]
             assert reaches == sorted(reaches)
             assert math.isfinite(reaches[-1])
 

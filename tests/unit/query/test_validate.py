@@ -341,7 +341,7 @@ def _read_inputs(query_plan: Any, units: small_tables.Units) -> list[Any]:
 def _compute_loss(nested: HierarchicalHistogram, one: list[Any], two: list[Any]) -> Fraction:
     total = Fraction(0)
     for level, ours, theirs in zip(
-        nested.measured_levels, _list_levels(nested, one), _list_levels(nested, two), strict=True
+        nested.hierarchy.measured_levels, _list_levels(nested, one), _list_levels(nested, two), strict=True
     ):
         assert isinstance(level.noise, DiscreteLaplace)
         total += level.noise.rate * int(np.abs(ours - theirs).sum())
@@ -349,4 +349,4 @@ def _compute_loss(nested: HierarchicalHistogram, one: list[Any], two: list[Any])
 
 
 def _list_levels(nested: HierarchicalHistogram, inputs: list[Any]) -> list[Any]:
-    return [level for level in nested.split_levels(inputs) if level is not None]
+    return [level for level in nested.hierarchy.split_levels(inputs) if level is not None]

@@ -12,7 +12,7 @@ TESTS = '''
 from discreet.schema import schema_from_text
 from pathlib import Path
 
-import discreet.planner.candidates as totals
+import discreet.measurements.additive as totals
 
 SCHEMA = """
 name: school

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from discreet.measurements.observed_loss import follow_splits
 from discreet.mechanisms import Quantiles
 from discreet.verification import assert_private
-from discreet.verification.replays.observed_loss import follow_splits
 from support.small_tables import schema
 
 ONE = np.array([0, 2, 0, 3, 0, 2, 0, 0])

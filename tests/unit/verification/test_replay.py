@@ -16,9 +16,10 @@ import pytest
 from discreet.custodian import measure
 from discreet.custodian.measure import count_key_units
 from discreet.measurements.additive import AdditiveNoise
+from discreet.measurements.base import AggregateRequest
 from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.registry import propose_measurements
 from discreet.measurements.unit_query import OrderStatistic, UnitQuery
-from discreet.planner.candidates import list_measurements
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
 from discreet.query import parse_sql
@@ -86,7 +87,6 @@ def plan_every_aggregate(relation: str, rows: int, tail: str) -> list[Plan]:
 def list_noise_alternatives(query_plan: Plan) -> list[Plan]:
     """The same plan with every other noise that could be chosen for its one total."""
     aggregate = query_plan.query.aggregates[0]
-    column = None if aggregate.column is None else query_plan.schema.column(aggregate.column)
     facts = ContributionBounds(
         query_plan.schema,
         query_plan.query.where,
@@ -98,7 +98,7 @@ def list_noise_alternatives(query_plan: Plan) -> list[Plan]:
         or len(query_plan.measurements) > 1
     ):
         return []
-    measurements = list_measurements(aggregate, column, facts, Fraction(1), None, None)
+    measurements = propose_measurements(AggregateRequest(aggregate=aggregate, bounds=facts, epsilon=Fraction(1)))
     return [replace(query_plan, measurements=(alternative,)) for alternative in measurements]
 
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
 
 from discreet import InvalidInput, Unsupported
-from discreet.errors import Internal
+from discreet.measurements import additive
+from discreet.measurements.observed_loss import DISALLOWED_SHARE, compute_share
 from discreet.measurements.threshold import Threshold
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import KeyedEntropy
 from discreet.mechanisms.quantile import Quantiles
-from discreet.planner import candidates, planner
+from discreet.planner import planner
 from discreet.planner.session_budget import find_worst_case as worst_of
 from discreet.privacy.cost import PrivacyCost
 from discreet.query import parse_sql
@@ -37,21 +37,15 @@ from discreet.verification import (
     replay_release,
 )
 from discreet.verification.replays.assertions import find_worst_replay
-from discreet.verification.replays.observed_loss import (
-    DISALLOWED_SHARE,
-    compute_input_change,
-    compute_share,
-    format_share,
-)
-from discreet.verification.replays.replay import plan_replayed_release, replay_release_plan
+from discreet.verification.replays.replay import format_share, plan_replayed_release, replay_release_plan
 from support.small_tables import schema
 
 Fault = Callable[[pytest.MonkeyPatch], object]
 
 
 def halve_scale(patch: pytest.MonkeyPatch) -> None:
-    right = candidates.build_laplace
-    patch.setattr(candidates, "build_laplace", lambda form, epsilon: right(form, 2 * epsilon))
+    right = additive.build_laplace
+    patch.setattr(additive, "build_laplace", lambda form, epsilon: right(form, 2 * epsilon))
 
 
 def halve_variance(patch: pytest.MonkeyPatch) -> None:
@@ -361,22 +355,13 @@ def test_a_run_that_tests_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch)
     assert public.largest_share == 0
 
 
-def test_what_nobody_has_taught_it_is_not_replayed() -> None:
-    """A new way to measure is refused until its loss is told; it is not taken for one that loses nothing."""
+def test_a_loss_is_computed_from_the_noise_and_not_from_what_is_declared() -> None:
+    """A measurement that claims to cost nothing, or to be moved by less, loses as much as before."""
     declared_schema = schema("add-remove", 1, units=5)
     query_plan = planner.plan(declared_schema, parse_sql("SELECT COUNT(*) FROM t", declared_schema), 1)
-    unknown: Any = object()
-    with pytest.raises(Internal, match="object is not replayed"):
-        compute_input_change(unknown, declared_schema, {}, {})
-    median = planner.plan(declared_schema, parse_sql("SELECT MEDIAN(age) FROM t", declared_schema), 1).measurements[0]
-    other: Any = replace(median, mechanism=unknown)
-    one, two = (np.array([rows, *[0] * 7]) for rows in (0, 1))
-    with pytest.raises(Internal, match="a choice by object is not replayed"):
-        compute_input_change(other, declared_schema, {(): one}, {(): two})
-    assert (
-        compute_input_change(query_plan.measurements[0], declared_schema, {(): (0,)}, {(): (1,)}).observed_loss.epsilon
-        == 1
-    )
+    count = replace(query_plan.measurements[0], privacy_cost=PrivacyCost())
+    change = count.compare_inputs({(): (0,)}, {(): (1,)}, declared_schema)
+    assert (change.observed_loss.epsilon, change.shares["changes"]) == (1, 1)
 
 
 def test_shares_are_never_rounded_to_all() -> None:

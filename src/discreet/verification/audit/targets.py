@@ -17,7 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any, Unpack, cast
+from typing import Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,9 @@ from numpy.typing import NDArray
 from discreet.custodian import measure
 from discreet.custodian.measure import ExactInputs
 from discreet.errors import DiscreetError, InvalidInput, Unavailable, Unsupported
-from discreet.measurements.additive import AdditiveNoise
-from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.numeric import as_int, format_exact
 from discreet.planner.options import QueryKeywords
-from discreet.planner.plan import NoisyResult, Plan, PublicConstant
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.planner import plan
 from discreet.query.scan import Cell
 from discreet.query.validate import Question, parse_question
@@ -114,7 +112,7 @@ def _import_file(path: Path) -> ModuleType:
 def _guard_mechanism(mechanism: Callable[..., object], place: str, file: str | None) -> Mechanism:
     """The mechanism, with its failures as errors of the caller."""
 
-    def sample(data: Any, n: int) -> object:
+    def sample(data: object, n: int) -> object:
         try:
             outputs = mechanism(data, n)
             return list(outputs) if isinstance(outputs, Iterator) else outputs
@@ -139,7 +137,7 @@ def _take_first_line(message: str) -> str:
     return "".join(character if character.isprintable() else " " for character in first)[:MAX_MESSAGE_LENGTH]
 
 
-def describe_inputs(pair: tuple[Any, Any]) -> TextPair:
+def describe_inputs(pair: tuple[object, object]) -> TextPair:
     """Format two inputs as JSON, truncated if they are long."""
     first, second = (_truncate_text(json.dumps(data)) for data in pair)
     return first, second
@@ -205,11 +203,11 @@ class AuditedQuestion:
         """Plan a question and generate pairs; more of them, until one changes the inputs."""
         small_schema = limit_units(schema)
         planned = plan(small_schema, parse_question(question, small_schema), epsilon, **options)
-        numbers = 0 if planned.threshold is not None else len(planned.list_cells()) * len(planned.measurements)
+        numbers = 0 if planned.threshold is not None else len(planned.list_cells()) * len(planned.readings)
         if numbers > MAX_NUMBERS:  # they would take minutes
             raise InvalidInput(f"an audit takes answers of at most {MAX_NUMBERS} numbers; ask for fewer groups")
         count, neighbors = as_int(pairs, "how many pairs"), generate_neighbors(planned)
-        if all(isinstance(measurement, PublicConstant) for measurement in planned.measurements):
+        if planned.is_free:
             return AuditedQuestion(planned, (next(neighbors),))  # public: no pair changes anything
         for _ in range(max(MAX_PAIRS // count, 1)):
             if differing := {
@@ -221,9 +219,7 @@ class AuditedQuestion:
     @property
     def is_batched(self) -> bool:
         """Whether the noise of many answers is sampled at once."""
-        return self.plan.threshold is None and all(
-            isinstance(measurement, AdditiveNoise | PublicConstant) for measurement in self.plan.measurements
-        )
+        return self.plan.threshold is None and all(measurement.is_batched for measurement in self.plan.measurements)
 
     @property
     def default_draws(self) -> int:
@@ -275,18 +271,17 @@ class AnswerMechanism:
         """The exact inputs are read once; where cells are sampled apart, the cells of many answers are one batch."""
         cells = self.plan.list_cells()
         exact_inputs = measure.read_exact_inputs(self.plan, source, cells, self.plan.query.where).inputs
-        nested = any(isinstance(measurement, HierarchicalHistogram) for measurement in self.plan.measurements)
-        batch_size = 1 if nested else max(BATCH_SIZE // len(cells), 1)
+        batch_size = 1 if self.plan.hierarchy is not None else max(BATCH_SIZE // len(cells), 1)
         for start in range(0, count, batch_size):
             size = min(batch_size, count - start)
             batch = ExactInputs([*cells] * size, [[*inputs] * size for inputs in exact_inputs])
-            yield from _flatten_numbers(measure.sample_noisy_outputs(self.plan, batch, [0] * len(batch.cells)))
+            yield from _flatten_numbers(measure.sample_noisy_outputs(self.plan, batch))
 
     def _sample_thresholded(self, source: MemorySource, count: int) -> Iterator[int]:
         """Private keys are chosen anew for every answer; those that are not released have numbers too."""
         no_rows = MemorySource(self.plan.schema, [])
-        empty = measure.read_exact_inputs(self.plan, no_rows, [("",)], self.plan.query.where)
-        numbers_per_key = len(list(_flatten_numbers(measure.sample_noisy_outputs(self.plan, empty, [0]))))
+        empty = measure.read_exact_inputs(self.plan, no_rows, [("",)], self.plan.query.where, [0])
+        numbers_per_key = len(list(_flatten_numbers(measure.sample_noisy_outputs(self.plan, empty))))
         hidden = (HIDDEN_VALUE,) * numbers_per_key
         for _ in range(count):
             released = measure.measure_plan(self.plan, source)
@@ -314,7 +309,7 @@ class Target:
 
     name: str
     mechanism: Mechanism
-    pairs: tuple[tuple[Any, Any], ...]
+    pairs: tuple[tuple[object, object], ...]
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     draws: int = DEFAULT_DRAWS
@@ -393,7 +388,7 @@ def build_question_target(
 def split_into_parts(mechanism: Mechanism, show: Callable[[str], None]) -> Mechanism:
     """Return the mechanism split into calls that show progress."""
 
-    def sample(data: Any, n: int) -> object:
+    def sample(data: object, n: int) -> object:
         if n < MIN_SPLIT_DRAWS:
             return mechanism(data, n)
         parts = []

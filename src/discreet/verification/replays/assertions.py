@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, Unpack
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number
+from discreet.measurements.observed_loss import ZERO
 from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int, as_rational
 from discreet.planner.options import QueryKeywords
@@ -31,8 +32,8 @@ from discreet.verification.replays.neighbors import (
     limit_units,
     snapshot,
 )
-from discreet.verification.replays.observed_loss import ZERO, Replay
 from discreet.verification.replays.replay import (
+    Replay,
     list_session_questions,
     plan_replayed_release,
     plan_session,

@@ -8,8 +8,8 @@ first table, and both tables are counted in the same bins: that is what adaptive
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
@@ -20,7 +20,19 @@ import numpy as np
 from discreet.custodian.measure import count_key_units, read_exact_inputs
 from discreet.errors import Internal, InvalidInput
 from discreet.estimation.raking import compute_independent_table
-from discreet.measurements.additive import AdditiveNoise
+from discreet.formatting import format_number
+from discreet.measurements.observed_loss import (
+    DISALLOWED_SHARE,
+    ZERO,
+    Inputs,
+    IntegerArray,
+    ObservedLoss,
+    compute_noise_loss,
+    compute_share,
+    compute_vector_loss,
+    is_same_input,
+)
+from discreet.measurements.threshold import THRESHOLD_MECHANISM, compute_threshold_change
 from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.entropy import Entropy, KeyedEntropy
 from discreet.mechanisms.noise import Noise
@@ -65,24 +77,112 @@ from discreet.verification.replays.neighbors import (
     require_snapshot,
     require_tables,
 )
-from discreet.verification.replays.observed_loss import (
-    DISALLOWED_SHARE,
-    ZERO,
-    Inputs,
-    IntegerArray,
-    MechanismReplay,
-    ObservedLoss,
-    Replay,
-    compute_input_change,
-    compute_noise_loss,
-    compute_share,
-    compute_threshold_change,
-    compute_vector_loss,
-)
 
 SnapshotRows = Sequence[Mapping[str, Any]]
 SourcePair = tuple[MemorySource, MemorySource]
-THRESHOLD_MECHANISM = "discrete Laplace over a threshold"
+MAX_DENOMINATOR = 10**4
+"""The largest denominator that is shown."""
+NO_LOSS = ObservedLoss()
+MAX_INPUTS_SHOWN = 4
+"""How many inputs that differ are shown of one mechanism."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MechanismReplay:
+    """One mechanism: its inputs on both tables, the shares of what is declared, by name, and the loss."""
+
+    label: str
+    mechanism: str
+    first_inputs: Inputs
+    second_inputs: Inputs
+    shares: Mapping[str, Fraction]
+    observed_loss: ObservedLoss = NO_LOSS
+    note: str = ""
+
+    @property
+    def largest_share(self) -> Fraction:
+        """The largest share of what is declared."""
+        return max(self.shares.values(), default=ZERO)
+
+    @property
+    def changed_cells(self) -> list[Hashable]:
+        """The cells whose inputs differ."""
+        return [
+            cell
+            for cell in {**self.first_inputs, **self.second_inputs}
+            if not is_same_input(self.first_inputs.get(cell), self.second_inputs.get(cell))
+        ]
+
+    def format_line(self) -> str:
+        """Return label, mechanism, shares and note in one line."""
+        shares = [f"{name} {format_share(used)}" for name, used in self.shares.items()]
+        return ": ".join(filter(None, (self.label, self.mechanism, ", ".join(filter(None, [*shares, self.note])))))
+
+    def format_inputs(self) -> list[str]:
+        """Return the first inputs that differ, one a line."""
+        cells, lines = self.changed_cells, []
+        for cell in cells[:MAX_INPUTS_SHOWN]:
+            pair = self.first_inputs.get(cell), self.second_inputs.get(cell)
+            first, second = (value.tolist() if isinstance(value, np.ndarray) else value for value in pair)
+            lines.append(f"{cell}: {first} and {second}")
+        return lines + ([f"and {len(cells) - MAX_INPUTS_SHOWN} more"] if len(cells) > MAX_INPUTS_SHOWN else [])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Replay:
+    """One question or release on two neighbouring tables.
+
+    `totals` are the shares that all mechanisms together use of what is promised.
+    """
+
+    question: str
+    guarantee: Guarantee
+    mechanisms: tuple[MechanismReplay, ...]
+    totals: Mapping[str, Fraction]
+
+    @property
+    def observed_loss(self) -> ObservedLoss:
+        """The loss of all mechanisms together, on these two tables."""
+        return ObservedLoss.total(mechanism.observed_loss for mechanism in self.mechanisms)
+
+    @property
+    def largest_share(self) -> Fraction:
+        """The largest share of anything that is declared or promised: at most 1 where all is well."""
+        return max((*(mechanism.largest_share for mechanism in self.mechanisms), *self.totals.values()), default=ZERO)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing moved by more than declared. It is one pair of tables: no proof of anything."""
+        return self.largest_share <= 1
+
+    @property
+    def violations(self) -> tuple[str, ...]:
+        """A line for each mechanism and total that uses more than is declared."""
+        lines = [mechanism.format_line() for mechanism in self.mechanisms if mechanism.largest_share > 1]
+        return (*lines, *(self._format_total(name) for name, used in self.totals.items() if used > 1))
+
+    def _format_total(self, name: str) -> str:
+        return f"together, {name}: {format_share(self.totals[name])} of what is promised"
+
+    def table(self) -> str:
+        """Return the replay as text."""
+        lines = [self.question, f"promised: {self.guarantee.words()}"]
+        for mechanism in self.mechanisms:
+            lines += [f"  {mechanism.format_line()}", *(f"    {line}" for line in mechanism.format_inputs())]
+        lines += [f"  {self._format_total(name)}" for name in self.totals]
+        verdict = "no more than declared" if self.ok else "MORE THAN DECLARED"
+        return "\n".join([*lines, f"worst: {format_share(self.largest_share)}, {verdict} on these two tables"])
+
+
+def format_share(used: Fraction) -> str:
+    """Format a share, never as 100 % where it is more or less than all."""
+    if used in (0, 1):
+        return f"{int(used) * 100} %"
+    if used >= DISALLOWED_SHARE:
+        return "far too much"
+    number = format_number(100 * used)
+    about = "just " + ("above" if used > 1 else "below") + " " if number == "100" else ""
+    return f"{about}{number} %" + (f" ({used})" if used.denominator <= MAX_DENOMINATOR else "")
 
 
 def replay(
@@ -199,17 +299,13 @@ def _imply_epsilon(loss: ObservedLoss, guarantee: Guarantee) -> Fraction:
 
 
 def _replay_measurements(planned: Plan, rows: SnapshotRows, other_rows: SnapshotRows) -> list[MechanismReplay]:
-    """Every measurement with its inputs; those of a joint group are sampled once and recorded once."""
+    """Every measurement with its inputs on both tables."""
     inputs, other_inputs = (_compute_exact_inputs(planned, table) for table in (rows, other_rows))
-    mechanisms, recorded_groups = [], set()
-    for index, measurement in enumerate(planned.measurements):
-        group = measurement.joint_group if isinstance(measurement, AdditiveNoise) else 0
-        if group not in recorded_groups:
-            pair = inputs[index], other_inputs[index]
-            change = compute_input_change(measurement, planned.schema, *pair)
-            names = _format_labels(planned, index if not group else None), measurement.name
-            mechanisms.append(MechanismReplay(*names, *pair, change.shares, change.observed_loss, change.note))
-        recorded_groups |= {group} - {0}
+    mechanisms = []
+    for measurement, pair in zip(planned.measurements, zip(inputs, other_inputs, strict=True), strict=True):
+        change = measurement.compare_inputs(*pair, planned.schema)
+        names = _format_labels(planned, measurement.aggregates), measurement.name
+        mechanisms.append(MechanismReplay(*names, *pair, change.shares, change.observed_loss, change.note))
     return mechanisms
 
 
@@ -230,16 +326,12 @@ def _replay_keys(planned: Plan, rows: SnapshotRows, other_rows: SnapshotRows) ->
     return [MechanismReplay(column, THRESHOLD_MECHANISM, first, second, change.shares, change.observed_loss)]
 
 
-def _format_labels(planned: Plan, index: int | None) -> str:
-    """The labels of one aggregate in the reply; without an index, of all aggregates of the joint group."""
+def _format_labels(planned: Plan, aggregates: tuple[int, ...]) -> str:
+    """The labels of some aggregates in the reply."""
     query = planned.query
     if query.unit is not None:
         return query.column or ""
-    indices = {index}
-    if index is None:
-        additive = ((i, item) for i, item in enumerate(planned.measurements) if isinstance(item, AdditiveNoise))
-        indices = {i for i, item in additive if item.joint_group}
-    return ", ".join(output.label for output in query.presentation.outputs if output.aggregate in indices)
+    return ", ".join(output.label for output in query.presentation.outputs if output.aggregate in aggregates)
 
 
 def _touches_region(region: SubAccount, schema: Schema, differing_rows: Iterable[Row]) -> bool:
