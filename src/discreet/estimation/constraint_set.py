@@ -94,6 +94,12 @@ class Constraint(CheckedValue):
         return replace(self, structural=False)
 
 
+StatedConstraint = str | Constraint
+CONSTRAINT_SYNTAX = (
+    "a constraint is written as: total = 1000, total <= 1000, total >= 10, each <= 50, each >= 1, rising or falling"
+)
+
+
 def total(value: object, of: object = None) -> Constraint:
     """State that these cells (all where none are named) add up to the value."""
     wanted, places = _parse_number(value, "the total"), _parse_places(of)
@@ -175,6 +181,21 @@ def copy_constraint(constraint: object) -> Constraint:
     """Copy a constraint as plain data; refuse what is not exactly a Constraint."""
     original = require_exact_class(constraint, Constraint, "a constraint is made with total, at_least and their like")
     return Constraint(original.name, original.rule, original.arguments, original.structural)
+
+
+def copy_constraints(constraints: object) -> tuple[StatedConstraint, ...]:
+    """Copy what an analyst states as plain values: texts, and constraints that we made."""
+    if isinstance(constraints, str):
+        raise InvalidInput('constraints are a list, such as ["total = 1000"]')
+    return tuple(map(_copy_constraint, copy_list(constraints, "constraints")))
+
+
+def _copy_constraint(constraint: object) -> StatedConstraint:
+    if has_type(constraint, str):
+        return copy_text(constraint, "a constraint")
+    if has_type(constraint, Constraint):
+        return copy_constraint(constraint)
+    raise InvalidInput(f"a constraint is a text or a Constraint, got {type(constraint).__name__}; {CONSTRAINT_SYNTAX}")
 
 
 def _copy_argument(argument: object) -> object:
