@@ -15,7 +15,7 @@ after handing it in has no effect.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -75,7 +75,7 @@ class CheckedValue:
 
     __slots__ = ()
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         arguments = [getattr(self, name) for name in signature(type(self)).parameters]
         return type(self), tuple(dict(value) if type(value) is MappingProxyType else value for value in arguments)
 

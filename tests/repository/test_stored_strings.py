@@ -110,6 +110,9 @@ LOADS = "loads a name of ours from where it lives"
 OPTIONS = "options of another library"
 CODE = "code for people to copy, of texts alone"
 IN_MEMORY = "tells pairs of one run apart, and is not kept"
+OPTION_NAMES = (
+    "sends options of a question by the names of the wire model, which SENT repeats; test_options.py compares"
+)
 BUILTIN = "texts, numbers and lists of Python's own, whose form it keeps"
 ALLOWED: dict[str, tuple[str, int]] = {
     'value = import_module(f"{home}.{name}") if home == namespace else getattr(import': (LOADS, 1),
@@ -150,7 +153,16 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "yield (row.epoch, row.owner, *part), tuple(getattr(row, name) for name in AMOUNT": (READS_ATTRIBUTES, 1),
     "return None if row is None else Head(**{name: getattr(row, name) for name in HEA": (READS_ATTRIBUTES, 2),
     "return {name: getattr(head, name) for name in HEAD_COLUMNS}": (READS_ATTRIBUTES, 1),
-    "if (value := getattr(self, name)) is not None:": (READS_ATTRIBUTES, 1),
+    "for option in fields(QueryOptions) if options is not None else ():": (OPTION_NAMES, 1),
+    "value = getattr(options, option.name)": (OPTION_NAMES, 1),
+    "options = {name: model.model_fields[name] for name in OPTION_READERS if name in ": (OPTION_NAMES, 2),
+    "for option in fields(self):": (COPIES, 1),
+    "value = getattr(self, option.name)": (COPIES, 1),
+    "return partial(type(self), **{option.name: getattr(self, option.name) for option": (COPIES, 2),
+    "return PlanRequest(**{name: getattr(original, name) for name in OPTION_READERS},": (COPIES, 2),
+    "return tuple(getattr(self, name) for name in NOISE_OPTIONS)": (READS_ATTRIBUTES, 1),
+    "hints = get_type_hints(kind, include_extras=True)": (READS_ATTRIBUTES, 1),
+    "return {option.name: hints[option.name].__metadata__[0] for option in fields(kin": (READS_ATTRIBUTES, 1),
     "return kind(*[_copy_part(getattr(value, field.name), depth + 1) for field in fie": (READS_ATTRIBUTES, 2),
     "seconds = { name: _read_optional(pairs, name, _read_seconds, getattr(defaults, n": (READS_ATTRIBUTES, 1),
     'return Limits(**integers, **seconds, least=_read_optional(pairs, "least", yaml.e': (READS_ATTRIBUTES, 1),
@@ -253,7 +265,7 @@ rows numeric sse sse_of il1s means variances quantiles correlations correlation_
 association_change marginals propensity linkage linkage_by_chance disclosure disclosure_by_chance disclosure_excess
 unique knows intersection k unmeasured changed gone apart near bounded verdict
 """
-QUESTION = "question epsilon delta noise_scale accuracy prior distance model interval rows tail reuse"
+QUESTION = "question epsilon delta noise_scale accuracy prior distance model mechanism interval rows tail reuse"
 SENT = {
     "Ask": f"{QUESTION} constraints fresh stored_only ranges population population_size",
     "PreviewAsk": QUESTION,

@@ -94,6 +94,12 @@ class Constraint(CheckedValue):
         return replace(self, structural=False)
 
 
+StatedConstraint = str | Constraint
+CONSTRAINT_SYNTAX = (
+    "a constraint is written as: total = 1000, total <= 1000, total >= 10, each <= 50, each >= 1, rising or falling"
+)
+
+
 def total(value: object, of: object = None) -> Constraint:
     """State that these cells (all where none are named) add up to the value."""
     wanted, places = _parse_number(value, "the total"), _parse_places(of)
@@ -177,6 +183,21 @@ def copy_constraint(constraint: object) -> Constraint:
     return Constraint(original.name, original.rule, original.arguments, original.structural)
 
 
+def copy_constraints(constraints: object) -> tuple[StatedConstraint, ...]:
+    """Copy what an analyst states as plain values: texts, and constraints that we made."""
+    if isinstance(constraints, str):
+        raise InvalidInput('constraints are a list, such as ["total = 1000"]')
+    return tuple(map(_copy_constraint, copy_list(constraints, "constraints")))
+
+
+def _copy_constraint(constraint: object) -> StatedConstraint:
+    if has_type(constraint, str):
+        return copy_text(constraint, "a constraint")
+    if has_type(constraint, Constraint):
+        return copy_constraint(constraint)
+    raise InvalidInput(f"a constraint is a text or a Constraint, got {type(constraint).__name__}; {CONSTRAINT_SYNTAX}")
+
+
 def _copy_argument(argument: object) -> object:
     """A copy of an argument, of builtin types, numpy's arrays and scipy's matrices alone."""
     if argument is None or type(argument) is float:
@@ -187,14 +208,14 @@ def _copy_argument(argument: object) -> object:
         copied: Array = np.array(argument, subok=False)
         if copied.dtype.kind in "if":
             return freeze_array(copied)
-    name = type(argument).__name__
-    if name == "csc_array":
+    kind = type(argument)
+    if kind.__name__ == "csc_array":
         from scipy import sparse
 
         if has_exact_type(argument, sparse.csc_array):
             arrays = tuple(map(_copy_argument, (argument.data, argument.indices, argument.indptr)))
             return sparse.csc_array(arrays, shape=argument.shape)
-    raise InvalidInput(f"a constraint is of numbers and cells, got {name}; make it with total and its like")
+    raise InvalidInput(f"a constraint is of numbers and cells, got {kind.__name__}; make it with total and its like")
 
 
 def _bind_same_total(noisy: Array, name: str, places: Places | None) -> Equalities:

@@ -6,6 +6,7 @@ The JSON of replies is that of the command line.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -48,6 +49,17 @@ def _with_example(**fields: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [fields]})
 
 
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """How the console's form shows an option of a question; those without one are not in it."""
+
+    kind: Literal["noise", "prior", "text", "integer", "choice", "box", "lines"]
+    label: str = ""
+    hint: str = ""
+    ticked: bool | str = True  # the value of a box that is ticked
+    is_kept: bool = True  # whether a form that begins with an earlier question has its value
+
+
 class RequestModel(BaseModel):
     """A body: nothing in it that is not declared."""
 
@@ -58,28 +70,56 @@ class QuestionModel(RequestModel):
     """A question, how much noise there may be, and what the analyst knows already."""
 
     question: QuestionText = Field(examples=[EXAMPLE_QUESTION])
-    epsilon: Number | None = Field(None, description="What a new answer costs.", examples=["0.1"])
-    delta: Number | None = Field(None, description="The delta of approx-dp.", examples=[None])
-    noise_scale: Number | None = Field(None, description="The scale of Laplace noise, instead.", examples=[None])
-    accuracy: Text | None = Field(None, description="How near it should be, instead.", examples=[None])
-    prior: LongText | None = Field(
+    epsilon: Annotated[Number | None, FormField("noise", "epsilon: what it may cost")] = Field(
+        None, description="What a new answer costs.", examples=["0.1"]
+    )
+    delta: Annotated[
+        Number | None, FormField("text", "Delta", "Allows Gaussian noise where the budget has a delta.")
+    ] = Field(None, description="The delta of approx-dp.", examples=[None])
+    noise_scale: Annotated[Number | None, FormField("noise", "scale of the noise")] = Field(
+        None, description="The scale of Laplace noise, instead.", examples=[None]
+    )
+    accuracy: Annotated[Text | None, FormField("noise", "accuracy: how near it should be")] = Field(
+        None, description="How near it should be, instead.", examples=[None]
+    )
+    prior: Annotated[LongText | None, FormField("prior")] = Field(
         None,
         description="What you know already, as on the command line; @name is a saved one.",
         examples=["normal(12000, 900)"],
     )
-    distance: Text | None = Field(None, description="Refine the prior by this distance.", examples=[None])
-    model: Text | None = Field(None, description="dp, approx-dp or individual-dp.", examples=[None])
-    interval: StrictBool = Field(False, description="Half of epsilon for two values around a quantile.")
-    rows: Annotated[StrictInt, Field(ge=1, le=10**12)] | None = Field(
-        None, description="The fewest rows you expect to be selected, for means and variances.", examples=[None]
+    distance: Annotated[Text | None, FormField("text", "Distance", "Refine the prior by it.")] = Field(
+        None, description="Refine the prior by this distance.", examples=[None]
     )
-    tail: StrictBool | None = Field(
+    model: Annotated[Text | None, FormField("text", "Model", "Empty, or one of: {models}.")] = Field(
+        None, description="dp, approx-dp or individual-dp.", examples=[None]
+    )
+    mechanism: Annotated[Text | None, FormField("text", "Mechanism", "By its name; empty: the most accurate.")] = Field(
+        None, description="The mechanism, by its name in a preview.", examples=[None]
+    )
+    interval: Annotated[StrictBool, FormField("box", "Two values around a quantile, for half of epsilon")] = Field(
+        False, description="Half of epsilon for two values around a quantile."
+    )
+    rows: Annotated[
+        Annotated[StrictInt, Field(ge=1, le=10**12)] | None,
+        FormField("integer", "Rows expected", "The fewest you expect; the accuracy of means is stated for it."),
+    ] = Field(None, description="The fewest rows you expect to be selected, for means and variances.", examples=[None])
+    tail: Annotated[
+        StrictBool | None,
+        FormField(
+            "choice",
+            "Heavy tail in the prior",
+            "A tenth of the prior's weight. Automatic: unless the answer is drawn from a prior with ends.",
+        ),
+    ] = Field(
         None,
         description="Whether to give a tenth of the prior's weight to a heavy (Cauchy) tail. Default: a tail, unless "
         "the answer is drawn from a prior with ends.",
         examples=[None],
     )
-    reuse: Literal["any"] | None = Field(
+    reuse: Annotated[
+        Literal["any"] | None,
+        FormField("box", "Take another analyst's stored answer even if it costs more than you offer", "", "any", False),
+    ] = Field(
         None,
         description="Take another analyst's stored answer also if it costs more than you offer. Default: add noise to "
         "it, or draw anew.",
@@ -91,18 +131,34 @@ class Ask(QuestionModel):
     """A question to be answered."""
 
     model_config = _with_example(question=EXAMPLE_QUESTION, epsilon="0.1", prior="normal(12000, 900)")
-    constraints: Annotated[list[Text], Field(max_length=100)] = Field(
-        default_factory=list, description="What you know to be true of a count's rows.", examples=[[]]
+    constraints: Annotated[
+        list[Text],
+        Field(max_length=100),
+        FormField(
+            "lines",
+            "What must be true of the counts",
+            "One to a line, such as total = 1000. Nothing taken from these data.",
+        ),
+    ] = Field(default_factory=list, description="What you know to be true of a count's rows.", examples=[[]])
+    fresh: Annotated[StrictBool, FormField("box", "Pay for a new draw even if an answer is stored", is_kept=False)] = (
+        Field(False, description="Pay for a new draw even if an answer is stored.")
     )
-    fresh: StrictBool = Field(False, description="Pay for a new draw even if an answer is stored.")
     stored_only: StrictBool = Field(
         False, description="Only from what is stored: nothing is charged, and refused where there is none."
     )
-    ranges: Annotated[list[Text], Field(max_length=100)] = Field(
+    ranges: Annotated[
+        list[Text],
+        Field(max_length=100),
+        FormField("lines", "Ranges of a histogram", "One to a line, such as 20000..30000; free."),
+    ] = Field(
         default_factory=list, description="Ranges of a HISTOGRAM to count too, such as 20..30; free.", examples=[[]]
     )
-    population: StrictBool = Field(False, description="Tell it for the population of a random sample too.")
-    population_size: Number | None = Field(None, description="How large that population is.", examples=[None])
+    population: Annotated[StrictBool, FormField("box", "Tell it for the population of a random sample too")] = Field(
+        False, description="Tell it for the population of a random sample too."
+    )
+    population_size: Annotated[
+        Number | None, FormField("text", "Size of the population", "If the rows are a random sample of it.")
+    ] = Field(None, description="How large that population is.", examples=[None])
 
 
 class PreviewAsk(QuestionModel):

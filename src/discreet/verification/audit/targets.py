@@ -17,7 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import cast
+from typing import Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from discreet.custodian import measure
 from discreet.custodian.measure import ExactInputs
 from discreet.errors import DiscreetError, InvalidInput, Unavailable, Unsupported
 from discreet.numeric import as_int, format_exact
+from discreet.planner.options import QueryKeywords
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.planner import plan
 from discreet.query.scan import Cell
@@ -195,14 +196,13 @@ class AuditedQuestion:
     def of(
         schema: Schema,
         question: Question,
-        epsilon: object,
-        delta: object = None,
-        model: str | None = None,
+        epsilon: object = None,
         pairs: int = DEFAULT_PAIRS,
+        **options: Unpack[QueryKeywords],
     ) -> AuditedQuestion:
         """Plan a question and generate pairs; more of them, until one changes the inputs."""
         small_schema = limit_units(schema)
-        planned = plan(small_schema, parse_question(question, small_schema), epsilon, delta, model=model)
+        planned = plan(small_schema, parse_question(question, small_schema), epsilon, **options)
         numbers = 0 if planned.threshold is not None else len(planned.list_cells()) * len(planned.readings)
         if numbers > MAX_NUMBERS:  # they would take minutes
             raise InvalidInput(f"an audit takes answers of at most {MAX_NUMBERS} numbers; ask for fewer groups")
@@ -375,7 +375,7 @@ def build_question_target(
     from discreet.schema import load_schema
 
     pair_count = DEFAULT_PAIRS if pairs is None else pairs
-    audited = AuditedQuestion.of(load_schema(schema), question, epsilon, delta, model, pair_count)
+    audited = AuditedQuestion.of(load_schema(schema), question, epsilon, pair_count, delta=delta, model=model)
     planned, guarantee = audited.plan, audited.plan.guarantee
     if planned.is_free:
         raise Unsupported("nothing is drawn: this answer is public by the schema; there is nothing to audit")

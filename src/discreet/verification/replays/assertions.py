@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar, Unpack
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number
 from discreet.measurements.observed_loss import ZERO
 from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int, as_rational
+from discreet.planner.options import QueryKeywords
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
 from discreet.query.predicates import AllOf, AnyOf, InRanges, InTexts, Predicate
@@ -193,10 +194,11 @@ def _read_probabilities(distribution: object) -> Mapping[Hashable, Fraction]:
 def assert_private(
     schema: Schema,
     question: Question,
-    *arguments: Any,
+    epsilon: object = None,
+    *,
     count: int = DEFAULT_PAIRS,
     entropy: Entropy | None = None,
-    **options: Any,
+    **options: Unpack[QueryKeywords],
 ) -> Replay:
     """Replay a question on generated neighbors and return the worst replay; AssertionError if one loses too much.
 
@@ -204,7 +206,7 @@ def assert_private(
     with a public number of units is replayed with a few units. A replay that finds nothing is no proof.
     """
     small_schema = limit_units(schema)
-    planned = plan(small_schema, parse_question(question, small_schema), *arguments, **options)
+    planned = plan(small_schema, parse_question(question, small_schema), epsilon, **options)
     pairs = islice(generate_neighbors(planned, entropy), as_int(count, "how many pairs"))
     return find_worst_replay(((pair, replay_plan(planned, *pair)) for pair in pairs), public=planned.is_free)
 

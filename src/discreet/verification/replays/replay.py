@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from discreet.mechanisms.noise import Noise
 from discreet.mechanisms.selection_scores import Selection
 from discreet.numeric import as_positive
 from discreet.planner.candidates import compute_implied_epsilon
+from discreet.planner.options import QueryKeywords
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, plan_session_counts
 from discreet.planner.session_budget import SessionBudget, list_noisy_counts
@@ -185,14 +186,20 @@ def format_share(used: Fraction) -> str:
 
 
 def replay(
-    schema: Schema, question: Question, rows: SnapshotRows, other_rows: SnapshotRows, *arguments: Any, **options: Any
+    schema: Schema,
+    question: Question,
+    rows: SnapshotRows,
+    other_rows: SnapshotRows,
+    /,
+    epsilon: object = None,
+    **options: Unpack[QueryKeywords],
 ) -> Replay:
-    """Replay a question on both tables, with the epsilon, delta, prior and so on that `Custodian.answer` takes.
+    """Replay a question on both tables, with the options that `Custodian.answer` takes.
 
     Rows are those of a snapshot: codes by column, and the unit under "#unit"; see `snapshot`.
     """
     require_snapshot(schema, rows, other_rows)
-    return replay_plan(plan(schema, parse_question(question, schema), *arguments, **options), rows, other_rows)
+    return replay_plan(plan(schema, parse_question(question, schema), epsilon, **options), rows, other_rows)
 
 
 def replay_plan(planned: Plan, rows: SnapshotRows, other_rows: SnapshotRows) -> Replay:
