@@ -46,6 +46,7 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "refined extreme": ("SELECT MAX(age) FROM t", {"prior": "uniform(0, 4)", "distance": "continuous"}),
     "one person": ("SELECT age FROM t FOR UNIT 'p0'", {}),
     "order statistic": ("SELECT MEDIAN(score) FROM t", {"model": "individual-dp"}),
+    "randomized response": ("SELECT COUNT(*) FROM t WHERE smoker", {"mechanism": "randomized response"}),
     "private keys": ("SELECT city, COUNT(*), SUM(age) FROM t GROUP BY city", {"delta": TENTH**3, "model": "approx-dp"}),
 }
 
