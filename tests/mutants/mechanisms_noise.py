@@ -180,8 +180,13 @@ FAULTS = (
         "Counts that were drawn together are drawn and degraded one by one.",
         "Several noisy copies of one draw are told, for the price of one.",
         "custodian/measure.py",
-        "column = shared_columns[group] if group in shared_columns else sample(index, measurement)",
-        "column = sample(index, measurement)",
+        "    return _build_result(plan, noisy_result.cells, columns)",
+        """    columns = [
+        measurement.degrade(by_aggregate[index], epsilon / plan.epsilon, SYSTEM)
+        for measurement in plan.measurements
+        for index in measurement.aggregates
+    ]
+    return NoisyResult(noisy_result.cells, tuple(zip(*columns, strict=True)))""",
         ("laws/test_degradation.py::test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon",),
     ),
     Fault(

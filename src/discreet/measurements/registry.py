@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from discreet.measurements.additive import TOTAL_FUNCTIONS, propose_noises
 from discreet.measurements.base import AggregateRequest, Factory, Measurement
+from discreet.measurements.randomized_response import propose_randomized_response
 from discreet.measurements.refined_total import propose_refinement
 from discreet.measurements.selection import SELECTION_FUNCTIONS, propose_selection
 
@@ -13,6 +14,7 @@ FACTORIES: Mapping[Factory, frozenset[str]] = {
     propose_noises: TOTAL_FUNCTIONS,
     propose_refinement: TOTAL_FUNCTIONS,
     propose_selection: SELECTION_FUNCTIONS,
+    propose_randomized_response: frozenset({"count"}),
 }
 """Each factory with the functions that it may have measurements for, in the order in which they are weighed."""
 
