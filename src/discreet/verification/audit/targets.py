@@ -199,10 +199,12 @@ class AuditedQuestion:
         delta: object = None,
         model: str | None = None,
         pairs: int = DEFAULT_PAIRS,
+        mechanism: str | None = None,
     ) -> AuditedQuestion:
         """Plan a question and generate pairs; more of them, until one changes the inputs."""
         small_schema = limit_units(schema)
-        planned = plan(small_schema, parse_question(question, small_schema), epsilon, delta, model=model)
+        query = parse_question(question, small_schema)
+        planned = plan(small_schema, query, epsilon, delta, model=model, mechanism=mechanism)
         numbers = 0 if planned.threshold is not None else len(planned.list_cells()) * len(planned.readings)
         if numbers > MAX_NUMBERS:  # they would take minutes
             raise InvalidInput(f"an audit takes answers of at most {MAX_NUMBERS} numbers; ask for fewer groups")
