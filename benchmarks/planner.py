@@ -9,11 +9,12 @@ from pathlib import Path
 
 from benchmarks.measure import Line, best_time, report
 from discreet import Prior, Schema, load_schema
-from discreet.custodian import preview_from_schema
+from discreet.custodian import preview_question
 from discreet.estimation import noise_distributions
 from discreet.estimation.grid_prior import parse_grid_prior
 from discreet.estimation.noise_distributions import ScaledNoise
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.planner.options import build_query_options
 from discreet.sample import write_registry
 
 EVERY_50 = Prior.weights({50 * place: 1 + place % 7 for place in range(10_000)})
@@ -42,7 +43,7 @@ def measure_planning() -> list[Line]:
 
 
 def _time_preview(schema: Schema, question: str, prior: str | Prior) -> float:
-    return best_time(lambda: preview_from_schema(schema, question, 0.5, prior), 7)
+    return best_time(lambda: preview_question(schema, question, build_query_options(0.5, prior=prior)), 7)
 
 
 def measure_posteriors() -> list[Line]:

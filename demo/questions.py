@@ -141,7 +141,9 @@ def ask(custodian: Custodian, rows: Rows) -> Iterator[AnsweredQuestion]:
     """Every question in turn."""
     entries: set[int | None] = set()
     for question in QUESTIONS:
-        answer = custodian.answer(question.sql, question.epsilon, question.prior, ANALYST, **question.more)
+        answer = custodian.answer(
+            question.sql, question.epsilon, prior=question.prior, analyst=ANALYST, **question.more
+        )
         price = Fraction(0) if answer.entry in entries else answer.guarantee.epsilon or Fraction(0)
         entries.add(answer.entry)
         yield AnsweredQuestion(question, answer, price, question.exact(rows))

@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from documentation.markdown import format_block, format_code, format_table, join_parts
-from documentation.reference_cli import list_commands
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from discreet.sample import write_registry
@@ -29,8 +28,6 @@ WHO = {
 }
 """Who passes a dependency of a route."""
 REHEARSAL = "/v1/rehearsal"
-OPTIONS = {"columns": "column", "pairs": "pair", "ks": "k_of"}
-"""What a field of a release is called on the command line, where that is another name."""
 
 
 ABOUT = (
@@ -83,10 +80,9 @@ def list_undocumented(document: Document) -> list[str]:
         name = f"{method} {path}"
         silent += [] if operation.get("description") else [name]
         silent += [f"{name} {one['name']}" for one in operation.get("parameters", ()) if not one.get("description")]
-        fields = _find_body(document, operation).get("properties", {})
-        silent += [
-            f"{name} {field}" for field, field_schema in fields.items() if not find_description(field, field_schema)
-        ]
+        for body in _list_bodies(document, operation):
+            fields = body.get("properties", {})
+            silent += [f"{name} {field}" for field, told in fields.items() if not told.get("description")]
     return list(dict.fromkeys(silent))
 
 
@@ -117,13 +113,13 @@ def format_page() -> str:
 
 
 def _format_section(document: Document, method: str, path: str, operation: Document, who: str) -> str:
-    body = _find_body(document, operation)
+    body, bodies = _find_body(document, operation), _list_bodies(document, operation)
     return join_parts(
         f"## {format_code(f'{method} {path}')} {{ #{operation['operationId']} }}",
         operation["description"],
         f"**Who may:** {who}.",
         format_table(("parameter", "in", "what"), [_format_parameter(one) for one in operation.get("parameters", ())]),
-        format_table(("field of the body", "kind", "unless said", "what"), _format_fields(body)),
+        *(part for one in bodies for part in _format_body(one, one.get("description", "") if len(bodies) > 1 else "")),
         *(_format_example("The body, for example:", one) for one in body.get("examples", ())[:1]),
         *(_format_reply(document, status, one) for status, one in operation["responses"].items() if status < "4"),
         _format_refusals(document, operation),
@@ -143,6 +139,16 @@ def _find_body(document: Document, operation: Document) -> Document:
     return _resolve_reference(document, next(iter(content.values()), {}).get("schema", {}))
 
 
+def _list_bodies(document: Document, operation: Document) -> list[Document]:
+    """The body of an operation; where it is one of several, all of them."""
+    body = _find_body(document, operation)
+    return [_resolve_reference(document, one) for one in body.get("oneOf", ())] or [body]
+
+
+def _format_body(body: Document, about: str) -> tuple[str, str]:
+    return about, format_table(("field of the body", "kind", "unless said", "what"), _format_fields(body))
+
+
 def _format_parameter(one: Document) -> tuple[str, str, str]:
     return format_code(one["name"]), one["in"] + (", needed" if one.get("required") else ""), one.get("description", "")
 
@@ -152,18 +158,7 @@ def _format_fields(body: Document) -> Iterator[tuple[str, str, str, str]]:
     for name, field_schema in body.get("properties", {}).items():
         default = field_schema.get("default")
         unless = "needed" if name in needed else "" if default is None else format_code(json.dumps(default))
-        yield format_code(name), _format_kind(field_schema), unless, find_description(name, field_schema)
-
-
-def find_description(field: str, field_schema: Document) -> str:
-    """What a field is; those of releases are the options of `discreet publish`, and said there."""
-    return field_schema.get("description") or _read_publish_help().get(OPTIONS.get(field, field), "")
-
-
-@cache
-def _read_publish_help() -> dict[str, str]:
-    publish = dict(list_commands())["discreet publish"]
-    return {(one.name or ""): one.help or "" for one in publish.params}
+        yield format_code(name), _format_kind(field_schema), unless, field_schema.get("description", "")
 
 
 def _format_kind(field_schema: Document) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property
+from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
@@ -22,7 +23,17 @@ import discreet.verification
 import papers
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Ask": ("Custodian", "Client", "Answer", "Posterior", "Accuracy", "Schema", "load_schema", "Ledger"),
+    "Ask": (
+        "Custodian",
+        "Client",
+        "Answer",
+        "Posterior",
+        "QueryOptions",
+        "Accuracy",
+        "Schema",
+        "load_schema",
+        "Ledger",
+    ),
     "Priors and guarantees": ("Prior", "Distance", "Taxonomy", "Guarantee"),
     "Mechanisms": (
         "refine",
@@ -67,6 +78,8 @@ MODULES: Mapping[ModuleType, tuple[str, ...]] = {
 }
 """The public namespaces, and what else is imported from a module of its own."""
 WIDEST = 96
+SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):\n((?:    .*\n?|\n)+)", re.MULTILINE)
+ANNOTATED = re.compile(r"^Annotated\[((?:[^\[\],]|\[[^\]]*\])+), .*\]$")
 FUNCTIONS = (classmethod, staticmethod, property, cached_property)
 
 
@@ -105,6 +118,26 @@ def read_docstring(one: object) -> str:
     """A docstring; what dataclasses write by themselves is none."""
     docstring = inspect.getdoc(one) or ""
     return "" if isinstance(one, type) and docstring.startswith(f"{one.__name__}(") else docstring
+
+
+def format_docstring(one: object) -> str:
+    """A docstring as Markdown: the names in its sections as a list."""
+    return SECTION.sub(_format_docstring_section, read_docstring(one)).rstrip()
+
+
+def _format_docstring_section(match: re.Match[str]) -> str:
+    title, body = match.groups()
+    items = re.split(r"\n(?=\S)", dedent(body).strip())
+    if title != "Returns":
+        items = [re.sub(r"^(\S+):", r"`\1`:", item) for item in items]
+    lines = "\n".join(f"- {' '.join(item.split())}" for item in items)
+    title = "Arguments" if title == "Args" else title
+    return f"**{title}**\n\n{lines}\n\n"
+
+
+def strip_annotation(annotation: object) -> object:
+    """A type without what is annotated to it."""
+    return ANNOTATED.sub(r"\1", annotation) if isinstance(annotation, str) else annotation
 
 
 def collect_names() -> dict[str, object]:
@@ -170,10 +203,10 @@ def _format_section(name: str, one: object) -> str:
         return join_parts(head, f"{format_code(type(one).__name__)}: {read_docstring(one)}")
     if not isinstance(one, type):
         return join_parts(
-            head, format_block(format_signature(name.rpartition(".")[2], one), "python"), read_docstring(one)
+            head, format_block(format_signature(name.rpartition(".")[2], one), "python"), format_docstring(one)
         )
     parts = [_format_member(name.rpartition(".")[2], part, member) for part, member in list_members(one)]
-    return join_parts(head, _format_constructor(one), read_docstring(one), _format_fields(one), *parts)
+    return join_parts(head, _format_constructor(one), format_docstring(one), _format_fields(one), *parts)
 
 
 def _format_constructor(kind: type) -> str:
@@ -187,7 +220,11 @@ def _format_fields(kind: type) -> str:
     """What a value holds."""
     if not is_dataclass(kind):
         return ""
-    rows = [(format_code(one.name), format_code(one.type)) for one in fields(kind) if not one.name.startswith("_")]
+    rows = [
+        (format_code(one.name), format_code(strip_annotation(one.type)))
+        for one in fields(kind)
+        if not one.name.startswith("_")
+    ]
     return format_table(("holds", "kind"), rows)
 
 
@@ -198,14 +235,17 @@ def _format_member(owner: str, name: str, member: object) -> str:
         return join_parts(f"#### {format_code(f'{owner}.{name}')}", f"{format_code(kind)}: {read_docstring(function)}")
     signature_text = format_signature(name, function, bound=not isinstance(member, staticmethod))
     return join_parts(
-        f"#### {format_code(f'{owner}.{name}')}", format_block(signature_text, "python"), read_docstring(function)
+        f"#### {format_code(f'{owner}.{name}')}", format_block(signature_text, "python"), format_docstring(function)
     )
 
 
 def format_signature(name: str, one: Any, bound: bool = False) -> str:
     """A signature on one line where it fits, else a parameter a line."""
     signature = inspect.signature(one)
-    parameters = list(signature.parameters.values())[1 if bound else 0 :]
+    parameters = [
+        one.replace(annotation=strip_annotation(one.annotation))
+        for one in list(signature.parameters.values())[1 if bound else 0 :]
+    ]
     signature = signature.replace(parameters=parameters)
     line = _tidy_signature(f"{name}{signature}")
     if len(line) <= WIDEST:

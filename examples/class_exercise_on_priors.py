@@ -63,7 +63,9 @@ def find_best(answer: Answer) -> float:
 
 def hold_lesson(custodian: Custodian, exact: int) -> dict[str, Answer]:
     """Everybody asks once. It is one question: the noise is drawn once, and all read the same raw number."""
-    answers = {name: custodian.answer(QUESTION, EPSILON, prior, "class") for name, prior in STUDENTS.items()}
+    answers = {
+        name: custodian.answer(QUESTION, EPSILON, prior=prior, analyst="class") for name, prior in STUDENTS.items()
+    }
     raw = next(iter(answers.values())).value
     print(f"{QUESTION}\nepsilon {EPSILON:g}; the raw answer, for all: {raw}; the truth: {exact}\n")
     print(f"{'student':<26}{'now says':>9}{'95 % between':>16}   holds?  warned?")
@@ -80,7 +82,7 @@ def hold_many_lessons(custodian: Custodian, exact: int) -> None:
     for _ in range(ROUNDS):
         custodian.answer(QUESTION, EPSILON, analyst="class", fresh=True)
         for name, prior in STUDENTS.items():
-            off[name].append(abs(find_best(custodian.answer(QUESTION, EPSILON, prior, "class")) - exact))
+            off[name].append(abs(find_best(custodian.answer(QUESTION, EPSILON, prior=prior, analyst="class")) - exact))
     print(f"\nOver {ROUNDS} draws of the noise, on average off by:")
     for name, distances in off.items():
         print(f"{name:<26}{mean(distances):>6.0f}")

@@ -28,6 +28,7 @@ from discreet.mechanisms.refinement import refine as refine
 from discreet.mechanisms.sensitivity import global_sensitivity as global_sensitivity
 from discreet.mechanisms.staircase import Staircase as Staircase
 from discreet.planner.options import Accuracy as Accuracy
+from discreet.planner.options import QueryOptions as QueryOptions
 from discreet.priors.distance import Distance as Distance
 from discreet.priors.posterior import Posterior as Posterior
 from discreet.priors.prior import Prior as Prior

@@ -7,13 +7,12 @@ import math
 import os
 import tempfile
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ MARK_HEIGHT = 32  # the height of a label with its interval, above the curves
 MAX_LEVEL_LABELS, MAX_CATEGORIES = 7, 16  # categories whose names stand level; categories that have room at all
 NOISE_LABEL = "noise about the raw answer"
 # Told apart by dash and fill as well as by colour, for eyes and printers without it.
-STYLES: Mapping[str, Mapping[str, Any]] = {
+STYLES: Mapping[str, Mapping[str, object]] = {
     "prior": {"line": GRAY, "dash": [1, 0], "stroke": 1.5, "fill": 0.2, "bar": "#c3c8d0"},
     NOISE_LABEL: {"line": ORANGE, "dash": [6, 4], "stroke": 1.8, "fill": 0, "bar": "#f2a36b"},
     "posterior": {"line": BLUE, "dash": [1, 0], "stroke": 2.4, "fill": 0.35, "bar": BLUE},
@@ -40,8 +39,8 @@ CONFIG = {
 NO_SPEC = "this is no picture of an answer; draw what picture_spec gives"
 MISSING_PACKAGES = "pictures need packages that are not installed here; run pip install '.[pictures]'"
 
-Layer = dict[str, Any]
-Spec = dict[str, Any]
+Layer = dict[str, object]
+
 NumberRange = tuple[float, float]
 
 
@@ -63,21 +62,21 @@ class HistogramChart:
         if not len(self.edges) - 1 == len(self.counts) == len(self.intervals) > 0:
             raise InvalidInput("a picture of a histogram has a count and an interval between every two edges")
 
-    def build_layers(self) -> list[dict[str, Any]]:
+    def build_layers(self) -> list[Layer]:
         """The bars, and a line from end to end of each interval, in Vega-Lite."""
         bars = zip(self.edges, self.edges[1:], self.counts, self.intervals, strict=False)
         rows = [
             {"from": low, "to": high, "middle": (low + high) / 2, "count": count, "low": least, "high": most}
             for low, high, count, (least, most) in bars
         ]
-        x: dict[str, Any] = {"type": "quantitative", "title": self.axis_title[:90]}
+        x: Layer = {"type": "quantitative", "title": self.axis_title[:90]}
         x |= {"scale": {"domain": [self.edges[0], self.edges[-1]], "nice": False}, "axis": _build_axis(self.dates)}
-        y: dict[str, Any] = {"type": "quantitative", "title": "rows", "axis": {"tickCount": 5, "format": ",~r"}}
+        y: Layer = {"type": "quantitative", "title": "rows", "axis": {"tickCount": 5, "format": ",~r"}}
         bar = {"type": "rect", "color": BLUE, "opacity": 0.45, "stroke": BLUE, "strokeWidth": 0.5}
         ends = {"x": x | {"field": "from"}, "x2": {"field": "to"}, "y": y | {"field": "count"}, "y2": {"datum": 0}}
         rule = {"type": "rule", "color": INK, "strokeWidth": 1}
         interval = {"x": x | {"field": "middle"}, "y": y | {"field": "low"}, "y2": {"field": "high"}}
-        return [_build_layer(rows, bar, **ends), _build_layer(rows, rule, **interval)]
+        return [build_layer(rows, bar, **ends), build_layer(rows, rule, **interval)]
 
 
 @dataclass(frozen=True)
@@ -183,15 +182,15 @@ def write_atomically(target: Path, content: bytes, what: str) -> None:
         raise _build_write_error(target, what) from None
 
 
-def _render_svg(spec: Spec) -> bytes:
+def _render_svg(spec: Layer) -> bytes:
     import vl_convert
 
     svg: str = vl_convert.vegalite_to_svg(_add_caption(spec), allowed_base_urls=[])
-    label = escape(_clean_text(_get_spec_text(spec, "description"), 600))
+    label = escape(clean_text(_get_spec_text(spec, "description"), 600))
     return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).encode()
 
 
-def _render_png(spec: Spec) -> bytes:
+def _render_png(spec: Layer) -> bytes:
     import vl_convert
 
     return bytes(vl_convert.vegalite_to_png(_add_caption(spec), scale=2, allowed_base_urls=[]))
@@ -205,16 +204,16 @@ def load_vega_script() -> str:
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
-def _render_html(spec: Spec) -> bytes:
+def _render_html(spec: Layer) -> bytes:
     # vl_convert's own page would let a title that holds </script> end the script.
     spec_json = json.dumps(spec).replace("<", "\\u003c")
-    title = escape(_clean_text(_get_spec_text(spec, "title", "text"), 90))
-    sentence = escape(_clean_text(_get_spec_text(spec, "description"), 600))
+    title = escape(clean_text(_get_spec_text(spec, "title", "text"), 90))
+    sentence = escape(clean_text(_get_spec_text(spec, "description"), 600))
     library = load_vega_script()
     return HTML_PAGE.format(title=title, sentence=sentence, ink=INK, library=library, spec=spec_json).encode()
 
 
-def _get_spec_text(spec: Spec, *path: str) -> str:
+def _get_spec_text(spec: Layer, *path: str) -> str:
     """A text of a spec, which may come from elsewhere."""
     value: object = spec
     for name in path:
@@ -222,7 +221,7 @@ def _get_spec_text(spec: Spec, *path: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-RENDERERS: Mapping[str, Callable[[Spec], bytes]] = {".svg": _render_svg, ".png": _render_png, ".html": _render_html}
+RENDERERS: Mapping[str, Callable[[Layer], bytes]] = {".svg": _render_svg, ".png": _render_png, ".html": _render_html}
 HTML_PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -245,10 +244,10 @@ script-src 'unsafe-inline' 'unsafe-eval'">
 """
 
 
-def build_picture_spec(chart: DistributionChart | HistogramChart) -> Spec:
+def build_picture_spec(chart: DistributionChart | HistogramChart) -> Layer:
     """The picture in Vega-Lite; the sentence that goes with it is its description."""
-    title = {"text": _clean_text(chart.title, 90), "anchor": "start", "frame": "group", "fontSize": 15, "limit": WIDTH}
-    spec = {"title": title, "description": _clean_text(chart.sentence, 600), "config": CONFIG, "padding": 14}
+    title = {"text": clean_text(chart.title, 90), "anchor": "start", "frame": "group", "fontSize": 15, "limit": WIDTH}
+    spec: Layer = {"title": title, "description": clean_text(chart.sentence, 600), "config": CONFIG, "padding": 14}
     labels = "level" if len(chart.names) <= MAX_LEVEL_LABELS else "slanted"
     spec |= {"width": WIDTH, "height": HEIGHT, "usermeta": {"labels": labels}}
     if isinstance(chart, HistogramChart):
@@ -256,30 +255,31 @@ def build_picture_spec(chart: DistributionChart | HistogramChart) -> Spec:
     return spec | {"layer": _build_bar_layers(chart) if chart.names else _build_curve_layers(chart)}
 
 
-def _add_caption(spec: Spec) -> Spec:
+def _add_caption(spec: Layer) -> Layer:
     """With the sentence under the axis, for a file that is the picture alone."""
-    lines = textwrap.wrap(_clean_text(_get_spec_text(spec, "description"), 600), 100)
+    lines = textwrap.wrap(clean_text(_get_spec_text(spec, "description"), 600), 100)
     offset = 130 if _get_spec_text(spec, "usermeta", "labels") == "slanted" else 52
     place = {"x": 0, "y": HEIGHT + offset, "align": "left", "baseline": "top"}
     mark = {"type": "text", "text": lines, "fontSize": 12.5, "lineHeight": 18, "color": INK}
-    return spec | {"layer": [*spec["layer"], *([_build_layer([{}], mark | place)] if lines else [])]}
+    layers = spec["layer"] if isinstance(spec["layer"], list) else []
+    return spec | {"layer": [*layers, *([build_layer([{}], mark | place)] if lines else [])]}
 
 
-def _build_layer(rows: list[dict[str, Any]], mark: dict[str, Any], **encoding: dict[str, Any]) -> Layer:
+def build_layer(rows: Sequence[Mapping[str, object]], mark: Mapping[str, object], **encoding: object) -> Layer:
     return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
 
 
-def _build_field(name: str, kind: str, **options: object) -> dict[str, Any]:
+def _build_field(name: str, kind: str, **options: object) -> Layer:
     return {"field": name, "type": kind, **options}
 
 
-def _build_axis(dates: bool) -> dict[str, Any]:
+def _build_axis(dates: bool) -> Layer:
     """The level axis, of numbers or of days since 1970-01-01."""
-    axis: dict[str, Any] = {"tickCount": 8, "titlePadding": 8}
+    axis: Layer = {"tickCount": 8, "titlePadding": 8}
     return axis | {"tickCount": 5, "labelExpr": "utcFormat(datum.value * 86400000, '%Y-%m-%d')"} if dates else axis
 
 
-def _build_style_encoding(chart: DistributionChart, style_key: str) -> dict[str, Any]:
+def _build_style_encoding(chart: DistributionChart, style_key: str) -> Layer:
     """One look of each distribution, such as its dash; all looks share the legend on top."""
     legend = {"orient": "top", "symbolSize": 250, "symbolStrokeWidth": 2, "labelLimit": 300, "offset": 6}
     names = list(chart.distributions)
@@ -287,7 +287,7 @@ def _build_style_encoding(chart: DistributionChart, style_key: str) -> dict[str,
     return _build_field("law", "nominal", title=None, scale=scale, legend=legend | {"columnPadding": 24})
 
 
-def _build_probability_axis(name: str, top: float, top_margin: int) -> dict[str, Any]:
+def _build_probability_axis(name: str, top: float, top_margin: int) -> Layer:
     scale = {"domain": [0, top], "range": [HEIGHT, top_margin], "nice": 5}
     axis = {"tickCount": 5, "labelExpr": "format(100 * datum.value, '.3~r') + ' %'"}
     return _build_field(name, "quantitative", title="probability", scale=scale, axis=axis)
@@ -302,7 +302,7 @@ def _build_curve_layers(chart: DistributionChart) -> list[Layer]:
     axis, scale = _build_axis(chart.dates), {"domain": visible_range, "nice": False}
     if not chart.dates and max(map(abs, visible_range)) >= 1e12:
         axis["format"] = ".6~e"
-    x = _build_field("x", "quantitative", title=_clean_text(chart.axis_title, 90), scale=scale, axis=axis)
+    x = _build_field("x", "quantitative", title=clean_text(chart.axis_title, 90), scale=scale, axis=axis)
     y = _build_probability_axis("y", top, MARK_HEIGHT * len(marks) + 6)
     if unit is None:  # a density is in units of one over the axis, which nobody reads
         y |= {"title": "probability density", "axis": {"labels": False, "ticks": False}}
@@ -324,13 +324,15 @@ def _trim_flat_ends(points: Array, heights: Array, interpolation: str, min_heigh
     return points[part], heights[part], interpolation
 
 
-def _build_curve(name: str, points: Array, heights: Array, interpolation: str, places: dict[str, Any]) -> list[Layer]:
+def _build_curve(
+    name: str, points: Array, heights: Array, interpolation: str, places: Mapping[str, object]
+) -> list[Layer]:
     """One distribution as a line, filled where its look says so."""
     style = STYLES[name]
     rows = [{"x": x, "y": y, "law": name} for x, y in zip(points.tolist(), heights.tolist(), strict=True)]
-    line = _build_layer(rows, {"type": "line", "interpolate": interpolation, "strokeWidth": style["stroke"]}, **places)
+    line = build_layer(rows, {"type": "line", "interpolate": interpolation, "strokeWidth": style["stroke"]}, **places)
     area = {"type": "area", "interpolate": interpolation, "color": style["line"], "opacity": style["fill"]}
-    return [_build_layer(rows, area, x=places["x"], y=places["y"]), line] if style["fill"] else [line]
+    return [build_layer(rows, area, x=places["x"], y=places["y"]), line] if style["fill"] else [line]
 
 
 @dataclass(frozen=True)
@@ -340,14 +342,14 @@ class _Mark:
     name: str
     value: float
     interval: NumberRange | None
-    style: Mapping[str, Any]
+    style: Mapping[str, object]
     dates: bool = False
 
     def build_rule(self, down: int) -> Layer:
         """The line down from the value."""
         rule = {"type": "rule", "color": self.style["line"], "strokeDash": self.style["dash"], "strokeWidth": 1.5}
         ends = {"y": {"value": down + 22}, "y2": {"value": HEIGHT}}
-        return _build_layer([{"x": self.value}], rule, x=_build_field("x", "quantitative"), **ends)
+        return build_layer([{"x": self.value}], rule, x=_build_field("x", "quantitative"), **ends)
 
     def build_bar(self, down: int, visible_range: NumberRange) -> list[Layer]:
         """The interval as a bar, the value as a dot on it, and both in words above."""
@@ -360,8 +362,8 @@ class _Mark:
         halo = words | {"color": "white", "stroke": "white", "strokeWidth": 4, "strokeJoin": "round"}
         bar = color | {"type": "rule", "strokeWidth": 5, "opacity": 0.55}
         dot = color | {"type": "point", "filled": True, "size": 60, "opacity": 1}
-        bar_layer = _build_layer(row, bar, x=x | {"field": "low"}, x2={"field": "high"}, y=y)
-        halo_layer, text_layer, dot_layer = (_build_layer(row, mark, x=x, y=y) for mark in (halo, words | color, dot))
+        bar_layer = build_layer(row, bar, x=x | {"field": "low"}, x2={"field": "high"}, y=y)
+        halo_layer, text_layer, dot_layer = (build_layer(row, mark, x=x, y=y) for mark in (halo, words | color, dot))
         return [halo_layer, text_layer, bar_layer, dot_layer]
 
     def choose_alignment(self, visible_range: NumberRange) -> str:
@@ -448,21 +450,25 @@ def _get_edges(distribution: Posterior) -> Array:
 def _build_bar_layers(chart: DistributionChart) -> list[Layer]:
     """Each distribution's probability of every category, side by side, and the raw answer marked."""
     groups, has_few_names = _group_categories(chart), len(chart.names) <= MAX_LEVEL_LABELS
-    rows: list[dict[str, Any]] = []
-    for label, cells in groups.items():
-        for name, distribution in chart.distributions.items():
-            p = float(distribution.mass[cells].sum())
-            rows.append({"name": label, "law": name, "p": p, "told": formatting.format_percent(p, 3)})
+    shares = {
+        (label, name): float(distribution.mass[cells].sum())
+        for label, cells in groups.items()
+        for name, distribution in chart.distributions.items()
+    }
+    rows = [
+        {"name": label, "law": name, "p": p, "told": formatting.format_percent(p, 3)}
+        for (label, name), p in shares.items()
+    ]
     angle, limit = (0, WIDTH // MAX_LEVEL_LABELS) if has_few_names else (-40, 120)
     axis = {"labelAngle": angle, "labelLimit": limit, "labelPadding": 6, "ticks": False}
-    x = _build_field("name", "nominal", title=_clean_text(chart.axis_title, 90), sort=list(groups), axis=axis)
+    x = _build_field("name", "nominal", title=clean_text(chart.axis_title, 90), sort=list(groups), axis=axis)
     x |= {"scale": {"paddingInner": 0.3, "paddingOuter": 0.2}}
-    y = _build_probability_axis("p", max(row["p"] for row in rows), 52)
+    y = _build_probability_axis("p", max(shares.values()), 52)
     places = {"x": x, "xOffset": _build_field("law", "nominal", sort=list(chart.distributions)), "y": y}
-    bars = _build_layer(rows, {"type": "bar"}, **places, color=_build_style_encoding(chart, "bar"))
+    bars = build_layer(rows, {"type": "bar"}, **places, color=_build_style_encoding(chart, "bar"))
     words = {"type": "text", "dy": -7, "fontSize": 12, "color": INK}
-    shares = _build_layer(rows, words, **places, text={"field": "told"})
-    return [bars, *([shares] if has_few_names else []), *_mark_raw_category(chart, groups)]
+    labels = build_layer(rows, words, **places, text={"field": "told"})
+    return [bars, *([labels] if has_few_names else []), *_mark_raw_category(chart, groups)]
 
 
 def _mark_raw_category(chart: DistributionChart, groups: Mapping[str, list[int]]) -> list[Layer]:
@@ -471,7 +477,7 @@ def _mark_raw_category(chart: DistributionChart, groups: Mapping[str, list[int]]
     x = _build_field("name", "nominal", sort=list(groups))
     arrow = {"type": "point", "shape": "triangle-down", "filled": True, "color": ORANGE, "size": 110, "opacity": 1}
     words = {"type": "text", "text": "raw answer", "fontWeight": "bold", "fontSize": 12, "color": ORANGE}
-    layers = [_build_layer(row, arrow, x=x, y={"value": 26}), _build_layer(row, words, x=x, y={"value": 10})]
+    layers = [build_layer(row, arrow, x=x, y={"value": 26}), build_layer(row, words, x=x, y={"value": 10})]
     return layers if row else []
 
 
@@ -482,7 +488,7 @@ def _group_categories(chart: DistributionChart) -> dict[str, list[int]]:
     room = len(order) if len(order) <= MAX_CATEGORIES else MAX_CATEGORIES - 1
     groups: dict[str, list[int]] = {}
     for index in sorted(order[:room]):
-        label = _clean_text(chart.names[index], 60)
+        label = clean_text(chart.names[index], 60)
         groups[label if label not in groups else f"{label} ({index + 1})"] = [index]
     return groups | ({f"{len(order) - room:,} others": order[room:]} if room < len(order) else {})
 
@@ -501,7 +507,7 @@ def _use_minus_sign(text: str) -> str:
     return f"\N{MINUS SIGN}{text[1:]}" if text.startswith("-") else text
 
 
-def _clean_text(text: str, max_length: int) -> str:
+def clean_text(text: str, max_length: int) -> str:
     """Text on one line, without what a file of text cannot hold, cut to a length."""
     plain = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     return plain if len(plain) <= max_length else plain[: max_length - 1] + "…"

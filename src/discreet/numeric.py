@@ -46,7 +46,7 @@ def as_rational(number: object, name: str = "the number") -> Fraction:
     The result is a new `Fraction` of two ints, whatever class the number is of.
     """
     if has_type(number, Fraction):
-        value = copy_fraction(number)  # type: ignore[arg-type]
+        value = copy_fraction(number)
     elif has_type(number, (float, Decimal)) or type(number).__name__.startswith("float"):
         value = _rational_from_decimal(number, name)
     elif hasattr(type(number), "__index__") and not isinstance(number, bool):

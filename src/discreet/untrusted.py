@@ -15,13 +15,13 @@ after handing it in has no effect.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from inspect import signature
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import TypeGuard, TypeVar, overload
 
 from discreet.errors import InvalidInput
 
@@ -30,27 +30,29 @@ MAX_DEPTH = 32
 ALLOWED_VALUES = "text, a number, a date, true, false, None, or a tuple of these"
 GET_NUMERATOR, GET_DENOMINATOR = (getattr(Fraction, name).__get__ for name in ("_numerator", "_denominator"))
 """The two numbers of a fraction as they are stored, past any property of a subclass."""
-Own = TypeVar("Own")
-Scalar = None | bool | int | float | Fraction | Decimal | str | bytes | date
+T = TypeVar("T")
+Key = TypeVar("Key")
+Plain = None | bool | int | float | Fraction | Decimal | str | bytes | date | tuple["Plain", ...]
+PlainTree = Plain | list["PlainTree"] | dict[Plain, "PlainTree"]
 
 
-def has_type(value: object, kind: type | tuple[type, ...]) -> bool:
+def has_type(value: object, kind: type[T] | tuple[type[T], ...]) -> TypeGuard[T]:
     """Whether the real type of a value is a subclass; an object can lie to `isinstance` about its class."""
     return issubclass(type(value), kind)
 
 
-def has_exact_type(value: object, *kinds: type) -> bool:
+def has_exact_type(value: object, *kinds: type[T]) -> TypeGuard[T]:
     """Whether the type of a value is one of these, by identity: a metaclass can claim to equal any class."""
     return any(type(value) is kind for kind in kinds)
 
 
-def require_exact_class(value: object, kind: type[Own] | tuple[type[Own], ...], refusal: str) -> Own:
+def require_exact_class(value: object, kind: type[T] | tuple[type[T], ...], refusal: str) -> T:
     """Return a value of exactly this class of ours; refuse a subclass, which could receive the truth."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if not has_exact_type(value, *kinds):
         actual_type = "a subclass of it" if has_type(value, kinds) else type(value).__name__
         raise InvalidInput(f"{refusal}, got {actual_type}")
-    return value  # type: ignore[return-value]
+    return value
 
 
 def require_callable(value: object, subject: str) -> None:
@@ -73,7 +75,7 @@ class CheckedValue:
 
     __slots__ = ()
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         arguments = [getattr(self, name) for name in signature(type(self)).parameters]
         return type(self), tuple(dict(value) if type(value) is MappingProxyType else value for value in arguments)
 
@@ -96,50 +98,48 @@ def copy_fraction(value: Fraction) -> Fraction:
 def copy_exact_number(value: object, subject: str) -> Fraction:
     """Copy an int or a fraction, of any size, as a new fraction."""
     if has_type(value, Fraction):
-        return copy_fraction(value)  # type: ignore[arg-type]
+        return copy_fraction(value)
     if not has_type(value, int) or has_type(value, bool):
         raise InvalidInput(f"{subject} must be an exact fraction, got {type(value).__name__}; give a Fraction")
-    return Fraction(int.__int__(value))  # type: ignore[arg-type]
+    return Fraction(int.__int__(value))
 
 
 def copy_int(value: object) -> int:
     """Copy an int, or what stands for one by its `__index__`, as exactly `int`."""
-    return int.__int__(value if has_type(value, int) else type(value).__index__(value))  # type: ignore[attr-defined, arg-type]
+    return int.__int__(value if has_type(value, int) else type(value).__index__(value))  # type: ignore[attr-defined]
 
 
-def copy_value(value: object, subject: str, depth: int = 0) -> Any:
+def copy_value(value: object, subject: str, depth: int = 0) -> Plain:
     """Copy a single value, such as a category, or a tuple of such, as exact builtin types alone."""
-    kind = type(value)
-    if kind is str or kind is int or kind is bool or kind is float or value is None:
+    if value is None or type(value) is bool:
         return value
-    if issubclass(kind, tuple) and depth < MAX_DEPTH:
-        parts: Iterable[object] = tuple.__iter__(cast("tuple[object, ...]", value))
-        return tuple(copy_value(part, subject, depth + 1) for part in parts)
-    return _copy_scalar(value, kind, subject)
+    if has_type(value, tuple) and depth < MAX_DEPTH:
+        return tuple(copy_value(part, subject, depth + 1) for part in tuple.__iter__(value))
+    return _copy_scalar(value, subject)
 
 
-def _copy_scalar(value: Any, kind: type, subject: str) -> Scalar:
-    if issubclass(kind, str):
+def _copy_scalar(value: object, subject: str) -> Plain:
+    if has_type(value, str):
         return str.__str__(value)
-    if issubclass(kind, int):
+    if has_type(value, int):
         return int.__int__(value)
-    if issubclass(kind, float):
+    if has_type(value, float):
         return float.__float__(value)
-    if issubclass(kind, Fraction):
+    if has_type(value, Fraction):
         return copy_fraction(value)
-    if issubclass(kind, Decimal):
+    if has_type(value, Decimal):
         return Decimal(Decimal.__str__(value))
-    if issubclass(kind, bytes):
+    if has_type(value, bytes):
         return bytes.join(b"", [value])
-    if issubclass(kind, datetime):
+    if has_type(value, datetime):
         return _copy_datetime(value, subject)
-    if issubclass(kind, date):
+    if has_type(value, date):
         return date.fromordinal(date.toordinal(value))
     numpy = sys.modules.get("numpy")  # a value of numpy's is only there if numpy is
-    if numpy is not None and issubclass(kind, numpy.generic):
+    if numpy is not None and has_type(value, numpy.generic):
         item = numpy.generic.item(value)
-        return float(numpy.float64(item)) if issubclass(type(item), numpy.generic) else copy_value(item, subject)
-    raise InvalidInput(f"{subject} must be {ALLOWED_VALUES}, got {kind.__name__}")
+        return float(numpy.float64(item)) if has_type(item, numpy.generic) else copy_value(item, subject)
+    raise InvalidInput(f"{subject} must be {ALLOWED_VALUES}, got {type(value).__name__}")
 
 
 def _copy_datetime(value: datetime, subject: str) -> datetime:
@@ -149,28 +149,38 @@ def _copy_datetime(value: datetime, subject: str) -> datetime:
     return datetime.fromisoformat(datetime.isoformat(value))
 
 
-def copy_items(mapping: object, subject: str) -> list[tuple[Any, Any]]:
+@overload
+def copy_items(mapping: Mapping[Key, T], subject: str) -> list[tuple[Key, T]]: ...
+@overload
+def copy_items(mapping: object, subject: str) -> list[tuple[object, object]]: ...
+def copy_items(mapping: Mapping[Key, T] | object, subject: str) -> list[tuple[Key, T]] | list[tuple[object, object]]:
     """Copy the pairs of a mapping as they are now, keys as plain values; the mapping itself is not kept."""
     if has_type(mapping, dict):
-        pairs: list[tuple[Any, Any]] = list(dict.items(cast("dict[Any, Any]", mapping)))
+        pairs = list(dict.items(mapping))
     elif isinstance(mapping, Mapping):
         pairs = [(key, mapping[key]) for key in list(mapping)]
     else:
         raise InvalidInput(f"{subject} must be a mapping, such as {{...}}, got {type(mapping).__name__}")
-    return [(copy_value(key, subject), value) for key, value in pairs]
+    items: list[tuple[object, object]] = [(copy_value(key, subject), value) for key, value in pairs]
+    return items
 
 
-def copy_list(iterable: object, subject: str) -> list[Any]:
+@overload
+def copy_list(iterable: Iterable[T], subject: str) -> list[T]: ...
+@overload
+def copy_list(iterable: object, subject: str) -> list[object]: ...
+def copy_list(iterable: Iterable[T] | object, subject: str) -> list[T] | list[object]:
     """Copy the present members of a list, a tuple, a set or another iterable; of text its letters."""
     if not isinstance(iterable, Iterable):
         raise InvalidInput(f"{subject} must be a list, such as [...], got {type(iterable).__name__}")
-    for kind in (list, tuple, str):
-        if has_type(iterable, kind):
-            return list(kind.__iter__(iterable))  # type: ignore[arg-type]
-    return list(iterable)
+    if has_type(iterable, list):
+        return list(list.__iter__(iterable))
+    if has_type(iterable, tuple):
+        return list(tuple.__iter__(iterable))
+    return list(str.__iter__(iterable) if has_type(iterable, str) else iterable)
 
 
-def copy_tree(tree: object, subject: str, depth: int = 0) -> Any:
+def copy_tree(tree: object, subject: str, depth: int = 0) -> PlainTree:
     """Copy mappings, lists and values within one another as dictionaries, lists and plain values."""
     if depth > MAX_DEPTH:
         raise InvalidInput(f"{subject} nests at most {MAX_DEPTH} deep")

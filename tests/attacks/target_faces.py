@@ -98,7 +98,7 @@ class Ours:
 
     def ask(self, question: str, epsilon: object, analyst: str = "eve", prior: str | None = None) -> Rows:
         try:
-            answer = self.custodian.answer(question, epsilon, prior, analyst)
+            answer = self.custodian.answer(question, epsilon, prior=prior, analyst=analyst)
         except BudgetExceeded as refusal:
             raise NothingLeft(str(refusal)) from None
         except DiscreetError as refusal:

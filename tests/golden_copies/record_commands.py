@@ -14,18 +14,17 @@ from run_steps import Case, fork, run_command
 
 FILE, LEDGER = "registry.yaml", "registry.discreet/ledger.db"
 METHODS: dict[str, tuple[str, ...]] = {
-    "mdav": ("--method", "mdav", "-k", "10"),
-    "mdav-of-kinds": ("--method", "mdav", "-k", "5", "--grouping", "v-mdav", "--keep", "hospital"),
-    "generalise": ("--method", "generalise", "-k", "10", "--suppress", "0.1"),
-    "mdav-swap": ("--method", "mdav-swap", "-k", "10"),
-    "mdav-swap-informed": ("--method", "mdav-swap", "-k", "10", "--informed", "--k-of", "income=20"),
-    "mdav-swap-diverse": ("--method", "mdav-swap", "-k", "10", "--swap", "quasi", "--diversity", "distinct 3"),
-    "ir-swap": ("--method", "ir-swap", "-k", "10", "--diversity", "distinct 2"),
-    "t-closeness": ("--method", "t-closeness", "-k", "10", "-t", "2"),
-    "t-closeness-shown": ("--method", "t-closeness", "-k", "10", "-t", "2", "--form", "anatomy"),
-    "anatomy": ("--method", "anatomy", "-k", "10"),
+    "mdav": ("mdav", "-k", "10"),
+    "mdav-of-kinds": ("mdav", "-k", "5", "--grouping", "v-mdav", "--keep", "hospital"),
+    "generalise": ("generalise", "-k", "10", "--suppress", "0.1"),
+    "mdav-swap": ("mdav-swap", "-k", "10"),
+    "mdav-swap-informed": ("mdav-swap", "-k", "10", "--informed", "--k-of", "income=20"),
+    "mdav-swap-diverse": ("mdav-swap", "-k", "10", "--swap", "quasi", "--diversity", "distinct 3"),
+    "ir-swap": ("ir-swap", "-k", "10", "--diversity", "distinct 2"),
+    "t-closeness": ("t-closeness", "-k", "10", "-t", "2"),
+    "t-closeness-shown": ("t-closeness", "-k", "10", "-t", "2", "--form", "anatomy"),
+    "anatomy": ("anatomy", "-k", "10"),
     "private-linked": (
-        "--method",
         "private-linked",
         "--epsilon",
         "1",
@@ -36,9 +35,8 @@ METHODS: dict[str, tuple[str, ...]] = {
         "--column",
         "bmi",
     ),
-    "private-columns": ("--method", "private-columns", "--epsilon", "1", "--column", "age", "--column", "diagnosis"),
+    "private-columns": ("private-columns", "--epsilon", "1", "--column", "age", "--column", "diagnosis"),
     "private-records": (
-        "--method",
         "private-records",
         "--epsilon",
         "1",
@@ -225,7 +223,7 @@ def make_publish(registered: Path) -> Iterator[Case]:
         case = Case(f"publish/{name}", small)
         report = ("--report", "report.html") if name in REPORTED else ()
         case.run_all(
-            ("publish", FILE, *words, "--out", "out.csv", *report),
+            ("publish", *words, FILE, "--out", "out.csv", *report),
             ("verify", "out.csv"),
             ("verify", "out.csv", "--original", FILE, "--json"),
             ("assess", FILE, "out.csv"),
@@ -236,22 +234,21 @@ def make_publish(registered: Path) -> Iterator[Case]:
         yield case
     case = Case("publish/other-forms", small)
     shutil.rmtree(small)
-    case.run("publish", FILE, "--epsilon", "1", "--column", "age", "--column", "sex", "--preview")
-    case.run("publish", FILE, "--epsilon", "1", "--column", "age", "--column", "sex", "--preview", "--json")
-    case.run("publish", FILE, "--sweep", "k=3..12")
-    case.run("publish", FILE, "--sweep", "k=3..6", "--method", "mdav", "--json", "--report", "sweep.json")
+    case.run("publish", "preview", FILE, "--epsilon", "1", "--column", "age", "--column", "sex")
+    case.run("publish", "preview", FILE, "--epsilon", "1", "--column", "age", "--column", "sex", "--json")
+    case.run("publish", "sweep", FILE, "--ks", "k=3..12")
+    case.run("publish", "sweep", FILE, "--ks", "k=3..6", "--method", "mdav", "--json", "--report", "sweep.json")
     case.show("sweep.json")
-    case.run("publish", FILE, "--method", "mdav", "-k", "10", "--out", "out.csv", "--json", "--report", "report.json")
+    case.run("publish", "mdav", FILE, "-k", "10", "--out", "out.csv", "--json", "--report", "report.json")
     case.show("report.json")
-    case.run("publish", FILE, "--method", "mdav", "-k", "10", "--out", "out.csv")
+    case.run("publish", "mdav", FILE, "-k", "10", "--out", "out.csv")
     case.run("assess", FILE, "out.csv", "--aligned", "--json")
     case.run("assess", FILE, "out.csv", "--report", "assessed.html")
     case.show("assessed.html")
     case.run(
         "publish",
-        FILE,
-        "--method",
         "private-columns",
+        FILE,
         "--epsilon",
         "0.5",
         "--column",

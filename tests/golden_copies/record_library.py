@@ -72,11 +72,11 @@ s.left
 s.close()
 s.answer("SELECT COUNT(*) FROM registry WHERE age < 30")
 c.estimate_error("private-columns", epsilon=1, columns=["age", "sex"])
-r = c.publish("mdav", "out.csv", 10)
+r = c.publish("mdav", "out.csv", k=10)
 r.manifest
 r.risk, r.utility, r.warnings, r.rows
 w = c.sweep("k=5..8", "mdav")
-c.publish("mdav", "out.csv", 10)
+c.publish("mdav", "out.csv", k=10)
 c.close()
 d = Custodian.rehearse("registry.yaml")
 d.preview("SELECT AVG(age) FROM registry", epsilon=0.5)

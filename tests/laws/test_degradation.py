@@ -19,7 +19,7 @@ from discreet.ledger import Ledger
 from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.mechanisms.discrete_laplace import LaplaceDegradation, build_keep_chance
 from discreet.mechanisms.entropy import SYSTEM
-from discreet.planner.options import build_query_options
+from discreet.planner.options import PlanRequest
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, replan_query
 from discreet.query import parse_sql
@@ -132,7 +132,7 @@ def _plans(question: str, neighbors: str) -> tuple[Plan, Plan] | None:
     wanted = plan(declared, parse_sql(question, declared), epsilon=Fraction(1, 50))
     if not wanted.is_degradable:
         return None
-    present = replan_query(wanted, build_query_options(Fraction(1, 2)))
+    present = replan_query(wanted, PlanRequest(epsilon=Fraction(1, 2)))
     assert present.build_question_key() == wanted.build_question_key()
     return present, wanted
 

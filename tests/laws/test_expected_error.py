@@ -21,7 +21,7 @@ from discreet.measurements.selection import CandidateSelection, RefinedStatistic
 from discreet.measurements.unit_query import UnitQuery
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import SYSTEM
-from discreet.planner.options import QueryOptions
+from discreet.planner.options import PlanRequest
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, plan_query
 from discreet.priors.posterior import Posterior
@@ -53,7 +53,7 @@ class Case:
         query = parse_sql(self.text, self.declared)
         if like is None:
             return plan(self.declared, query, self.epsilon, prior=self.prior, rows=self.rows)
-        asked = QueryOptions(epsilon=self.epsilon, prior=self.prior, expected_rows=self.rows, stored_mechanisms=(like,))
+        asked = PlanRequest(epsilon=self.epsilon, prior=self.prior, rows=self.rows, stored_mechanisms=(like,))
         return plan_query(self.declared, query, asked)
 
     def __str__(self) -> str:

@@ -18,12 +18,13 @@ from scipy.stats import binom
 
 from discreet import Answer, Custodian, InvalidInput
 from discreet.answers.build import build_answer
-from discreet.custodian import preview_from_schema
+from discreet.custodian import preview_question
 from discreet.custodian.measure import ExactInputs, read_exact_inputs, sample_noisy_outputs
 from discreet.custodian.preview import Preview, build_preview
 from discreet.errors import BudgetExceeded
 from discreet.measurements.additive import AdditiveNoise
 from discreet.measurements.selection import CandidateSelection
+from discreet.planner.options import build_query_options
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
 from discreet.query import to_sql
@@ -521,4 +522,4 @@ def test_rows_without_a_value_do_not_count(missing: int | None, grouped: bool, w
     score = replace(declared.column("score"), missing=missing)
     declared = replace(declared, columns={**declared.columns, "score": score})
     question = "SELECT sex, AVG(score) FROM t GROUP BY sex" if grouped else "SELECT AVG(score) FROM t WHERE age > 0"
-    assert preview_from_schema(declared, question, epsilon=1, rows=600).accuracy.endswith(words)
+    assert preview_question(declared, question, build_query_options(epsilon=1, rows=600)).accuracy.endswith(words)

@@ -77,7 +77,7 @@ def draws(planned: Plan, source: MemorySource, count: int) -> list[Value]:
 def test_answers_about_one_person_stay_within_a_uniform_prior() -> None:
     """An absent person's too."""
     small_schema = build_schema(10)
-    planned = plan(small_schema, parse_sql("SELECT age FROM t FOR UNIT 'p1'", small_schema), 1, None, "uniform(20, 30)")
+    planned = plan(small_schema, parse_sql("SELECT age FROM t FOR UNIT 'p1'", small_schema), 1, prior="uniform(20, 30)")
     for age in (18, 25, 90, None):
         source = MemorySource(small_schema, [] if age is None else [{UNIT_KEY: "p1", "age": age}])
         assert all(20 <= value <= 30 for value in draws(planned, source, 150))  # type: ignore[operator]
@@ -86,7 +86,7 @@ def test_answers_about_one_person_stay_within_a_uniform_prior() -> None:
 def test_a_refined_trimmed_mean_stays_within_a_uniform_prior() -> None:
     small_schema = build_schema(10)
     query = parse_sql("SELECT TRIMMED_MEAN(age, 0.1) FROM t", small_schema)
-    planned = plan(small_schema, query, 1, None, "uniform(20, 30)", distance="continuous")
+    planned = plan(small_schema, query, 1, prior="uniform(20, 30)", distance="continuous")
     source = MemorySource(small_schema, [{"age": code} for code in (17, 20, 20, 21, 22, 23, 24, 25, 26, 90)])
     assert all(20 <= value <= 30 for value in draws(planned, source, 500))  # type: ignore[operator]
 
@@ -222,7 +222,7 @@ def one_round(chance: random.Random, count: int) -> int:
     prior = json.dumps({name: at + 1 for at, name in enumerate(names)}) if names else drawn.given
     epsilon = chance.choice([Fraction(1, 10), 1, 8])
     try:
-        planned = plan(asked.schema, parse_sql(asked.text, asked.schema), epsilon, None, prior, **asked.more)
+        planned = plan(asked.schema, parse_sql(asked.text, asked.schema), epsilon, prior=prior, **asked.more)
     except (InvalidInput, Unsupported):
         return 0  # no value of the column is possible, or there is no such question
     if not planned.uses_prior:
@@ -280,9 +280,9 @@ def test_every_answer_of_a_custodian_is_possible_and_says_why(tmp_path: Path) ->
             ("SELECT MAX(age) FROM registry", {"distance": "nominal"}),
             ("SELECT MODE(age) FROM registry", {}),
         ):
-            asked = custodian.preview(question, 1, "triangular(20, 22, 30)", **more)
+            asked = custodian.preview(question, 1, prior="triangular(20, 22, 30)", **more)
             for _ in range(6):
-                answer = custodian.answer(question, 1, "triangular(20, 22, 30)", fresh=True, **more)
+                answer = custodian.answer(question, 1, prior="triangular(20, 22, 30)", fresh=True, **more)
                 assert isinstance(answer.value, int | float)
                 assert 20 <= answer.value <= 30
                 assert isinstance(answer.headline, int | float)
@@ -300,7 +300,7 @@ TAILED = "A tenth of the prior's weight is given to a heavy tail."
 def asked_of_one(prior: str | Prior, tail: bool | None = None, column: str = "age") -> Plan:
     small_schema = build_schema(10)
     return plan(
-        small_schema, parse_sql(f"SELECT {column} FROM t FOR UNIT 'p1'", small_schema), 1, None, prior, tail=tail
+        small_schema, parse_sql(f"SELECT {column} FROM t FOR UNIT 'p1'", small_schema), 1, prior=prior, tail=tail
     )
 
 
@@ -347,14 +347,14 @@ def test_a_tail_needs_a_prior_and_is_true_or_false() -> None:
     with pytest.raises(InvalidInput, match="give the prior too, or leave out tail"):
         plan(small_schema, query, 1, tail=True)
     with pytest.raises(InvalidInput, match="tail is True, False or left out, got int"):
-        plan(small_schema, query, 1, None, "uniform(1, 5)", tail=1)
+        plan(small_schema, query, 1, prior="uniform(1, 5)", tail=1)
 
 
 def test_noise_is_weighed_with_a_tail_unless_it_is_declined() -> None:
     """The answer is the same, and so is its name in the store; only what it means to the analyst differs."""
     small_schema = build_schema(100)
     query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", small_schema)
-    plans = {tail: plan(small_schema, query, 1, None, "uniform(20, 30)", tail=tail) for tail in (None, True, False)}
+    plans = {tail: plan(small_schema, query, 1, prior="uniform(20, 30)", tail=tail) for tail in (None, True, False)}
     assert len({query_plan.build_question_key() for query_plan in plans.values()}) == 1
     means = {}
     for tail, query_plan in plans.items():
@@ -426,11 +426,11 @@ def test_a_single_possible_value_is_always_the_answer() -> None:
         ("SELECT MEDIAN(income) FROM t", Prior.weights({777777: 1}), 777777),
         ("SELECT MODE(age) FROM t", "uniform(40, 40)", 40),
     ):
-        planned = plan(small_schema, parse_sql(text, small_schema), 1, None, prior)
+        planned = plan(small_schema, parse_sql(text, small_schema), 1, prior=prior)
         assert set(draws(planned, MemorySource(small_schema, rows(random.Random(3), 60)), 5)) == {value}
         assert planned.expected_error in (None, 0.0)
     planned = plan(
-        small_schema, parse_sql("SELECT AVG(age) FROM t", small_schema), 1, None, "point(40)", distance="continuous"
+        small_schema, parse_sql("SELECT AVG(age) FROM t", small_schema), 1, prior="point(40)", distance="continuous"
     )
     assert isinstance(planned.measurements[0], RefinedTotal)
     assert set(draws(planned, MemorySource(small_schema, rows(random.Random(3), 60)), 5)) == {40}
@@ -472,7 +472,7 @@ def test_an_interval_of_wide_bins_holds_the_truth_as_often_as_it_says(
 ) -> None:
     """Truths drawn from the prior; but for five standard deviations, and the entropy is seeded."""
     small_schema, chance = build_schema(1), random.Random(7)
-    planned = plan(small_schema, parse_sql(text, small_schema), epsilon, None, f"uniform({truths[0]}, {truths[-1]})")
+    planned = plan(small_schema, parse_sql(text, small_schema), epsilon, prior=f"uniform({truths[0]}, {truths[-1]})")
     found = coverage(planned, small_schema, "income", [chance.choice(truths) for _ in range(count)])
     assert found >= 0.95 - 5 * (0.95 * 0.05 / count) ** 0.5
 
@@ -480,7 +480,7 @@ def test_an_interval_of_wide_bins_holds_the_truth_as_often_as_it_says(
 def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
     """Its interval goes from the first possible value to the last, and it has a spread."""
     small_schema = build_schema(1)
-    planned = plan(small_schema, parse_sql("SELECT MAX(income) FROM t", small_schema), 5, None, "uniform(20, 30)")
+    planned = plan(small_schema, parse_sql("SELECT MAX(income) FROM t", small_schema), 5, prior="uniform(20, 30)")
     before = planned.readings[0].get_stated_distribution()
     assert before is not None
     assert before.interval(0.95) == (20.0, 30.0)
@@ -491,8 +491,7 @@ def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
         small_schema,
         parse_sql("SELECT MAX(income) FROM t", small_schema),
         5,
-        None,
-        "0.5 uniform(20, 30) + 0.5 uniform(900, 901)",
+        prior="0.5 uniform(20, 30) + 0.5 uniform(900, 901)",
     )
     before = wide.readings[0].get_stated_distribution()
     assert before is not None
@@ -509,7 +508,7 @@ def test_a_narrow_prior_of_one_person_has_a_candidate_for_every_value() -> None:
     assert (measured.candidates.width, measured.candidates.count) == (1, 11)
     assert [measured.find_truth(code) for code in (0, 20, 30, 1_000_000)] == [-20, 0, 10, 999_980]
     for truth, end in ((0, 20), (1_000_000, 30)):
-        sure = plan(small_schema, planned.query, 50, None, "uniform(20, 30)")
+        sure = plan(small_schema, planned.query, 50, prior="uniform(20, 30)")
         assert set(draws(sure, MemorySource(small_schema, [{UNIT_KEY: "p1", "income": truth}]), 20)) == {end}
     assert planned.build_question_key() != asked_of_one("uniform(20, 31)", column="income").build_question_key()
 
@@ -518,7 +517,7 @@ def test_a_narrow_prior_of_one_person_has_a_candidate_for_every_value() -> None:
 def test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_more(function: str) -> None:
     small_schema = build_schema(60)
     planned = plan(
-        small_schema, parse_sql(f"SELECT {function}(income) FROM t", small_schema), 1, None, "uniform(100000, 100010)"
+        small_schema, parse_sql(f"SELECT {function}(income) FROM t", small_schema), 1, prior="uniform(100000, 100010)"
     )
     assert planned.uses_prior
     found = draws(planned, MemorySource(small_schema, rows(random.Random(5), 60)), 20)
@@ -530,7 +529,7 @@ def test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_m
 def test_a_prior_that_is_not_used_is_said_to_be_not_used(prior: str) -> None:
     """It holds nothing impossible, and a draw at so small an epsilon would hardly tell more than it does."""
     small_schema = build_schema(60)
-    planned = plan(small_schema, parse_sql("SELECT MAX(age) FROM t", small_schema), Fraction(1, 100), None, prior)
+    planned = plan(small_schema, parse_sql("SELECT MAX(age) FROM t", small_schema), Fraction(1, 100), prior=prior)
     assert not planned.uses_prior
     assert planned.prior_use is None
     assert planned.prior_description.startswith("The prior is not used for this answer: a draw from it would hardly")
@@ -595,8 +594,7 @@ def test_an_interval_of_a_refined_total_holds_the_truth_as_often_as_it_says(
         small_schema,
         parse_sql(f"SELECT {asked}(income) FROM t", small_schema),
         epsilon,
-        None,
-        prior,
+        prior=prior,
         distance=distance,
     )
     assert isinstance(planned.measurements[0], RefinedTotal)
@@ -611,7 +609,7 @@ def test_the_stated_error_of_a_refined_total_is_the_real_one() -> None:
     """
     small_schema, chance = build_schema(1), random.Random(13)
     query = parse_sql("SELECT SUM(income) FROM t", small_schema)
-    planned = plan(small_schema, query, 30, None, "triangular(0, 50000, 100000)")
+    planned = plan(small_schema, query, 30, prior="triangular(0, 50000, 100000)")
     truths = [round(chance.triangular(0, 100_000, 50_000)) for _ in range(200)]
     away, _ = errors_and_hits(planned, small_schema, truths)
     assert planned.expected_error is not None
@@ -627,7 +625,7 @@ def test_what_a_draw_says_of_values_between_the_points_is_their_own_law(distance
     """Of values beside the points, half way between two, and beyond the last: exact probabilities of one draw."""
     small_schema = build_schema(1)
     planned = plan(
-        small_schema, parse_sql("SELECT SUM(income) FROM t", small_schema), 3, None, prior, distance=distance
+        small_schema, parse_sql("SELECT SUM(income) FROM t", small_schema), 3, prior=prior, distance=distance
     )
     one = planned.measurements[0]
     assert isinstance(one, RefinedTotal)
@@ -656,7 +654,7 @@ def test_an_interval_of_a_mean_holds_values_between_the_steps() -> None:
     query = parse_sql("SELECT TRIMMED_MEAN(age, 0.1) FROM t", small_schema)
     ages = (17, 20, 20, 20, 20, 20, 20, 20, 21, 90)
     for prior in ("uniform(20, 30)", "normal(22, 3)", "uniform(20, 20.125)"):
-        planned = plan(small_schema, query, 40, None, prior, distance="continuous")
+        planned = plan(small_schema, query, 40, prior=prior, distance="continuous")
         source, reader = MemorySource(small_schema, [{"age": age} for age in ages]), Decoder(planned)
         secret = read_exact_inputs(planned, source, planned.list_cells(), planned.query.where)
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret).numbers[0][0])
@@ -704,7 +702,7 @@ def test_an_interval_of_a_refined_mean_holds_any_mean_between_the_ends_of_the_pr
     load = Column("load", "number", lower=0, upper=40, step=Fraction(5), missing=0)
     small_schema = schema("replace-one", 1, number, columns=BY_NAME | {"load": load})
     planned = plan(
-        small_schema, parse_sql(f"SELECT {asked} FROM t", small_schema), epsilon, None, prior, distance="continuous"
+        small_schema, parse_sql(f"SELECT {asked} FROM t", small_schema), epsilon, prior=prior, distance="continuous"
     )
     one, shapes = planned.measurements[0], parse_shapes(prior)
     assert isinstance(one, RefinedTotal)
@@ -722,7 +720,7 @@ def test_a_mean_of_a_secret_number_of_rows_may_lie_beyond_the_last_step() -> Non
     """Of a prior as narrow as two of them."""
     small_schema = build_schema(10)
     query = parse_sql("SELECT AVG(age) FROM t WHERE income > 3", small_schema)
-    planned = plan(small_schema, query, 1, None, "normal(30, 1e-10) on [29.9999999999, 30]", distance="continuous")
+    planned = plan(small_schema, query, 1, prior="normal(30, 1e-10) on [29.9999999999, 30]", distance="continuous")
     one = planned.measurements[0]
     assert isinstance(one, RefinedTotal)
     assert len(one.refinement.prior) == 2
@@ -752,7 +750,7 @@ def test_a_mean_whose_law_was_another_once_has_another_name(
     small_schema = build_schema(60)
     query = parse_sql(f"SELECT {asked} FROM t", small_schema)
     query_plan = [
-        plan(small_schema, query, 1, None, prior, distance="continuous", tail=tail) for tail in (None, True, False)
+        plan(small_schema, query, 1, prior=prior, distance="continuous", tail=tail) for tail in (None, True, False)
     ]
     assert tuple(json.loads(one.build_question_key()).get("prior_rule") for one in query_plan) == rules
 
@@ -761,7 +759,7 @@ def test_a_prior_between_two_means_is_refused() -> None:
     small_schema = build_schema(10)
     for prior in ("normal(20.35, 1) on [20.31, 20.39]", "uniform(20.31, 20.39)"):
         with pytest.raises(InvalidInput, match=r"no probability to any value that (AVG of age|the answer) can have"):
-            plan(small_schema, parse_sql("SELECT AVG(age) FROM t", small_schema), 1, None, prior, distance="continuous")
+            plan(small_schema, parse_sql("SELECT AVG(age) FROM t", small_schema), 1, prior=prior, distance="continuous")
 
 
 def law_used(planned: Plan) -> tuple[object, ...]:
@@ -815,7 +813,7 @@ def test_another_law_has_another_name(text: str, distance: str | None, prior: st
     small_schema = build_schema(1 if "SUM" in text else 60)
     query = parse_sql(text, small_schema)
     query_plan = [
-        plan(small_schema, query, 1, None, prior, distance=distance, tail=tail) for tail in (None, True, False)
+        plan(small_schema, query, 1, prior=prior, distance=distance, tail=tail) for tail in (None, True, False)
     ]
     laws, names = [law_used(one) for one in query_plan], [one.build_question_key() for one in query_plan]
     for one in range(3):
@@ -839,11 +837,11 @@ def test_an_answer_with_a_tail_is_not_told_to_who_asks_without_one(tmp_path: Pat
 def test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other() -> None:
     small_schema = build_schema(10)
     query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 30", small_schema)
-    planned = plan(small_schema, query, 3, None, '{"2.5": 1, "3": 1, "3.25": 5, "4": 3}', distance="continuous")
+    planned = plan(small_schema, query, 3, prior='{"2.5": 1, "3": 1, "3.25": 5, "4": 3}', distance="continuous")
     assert set(draws(planned, MemorySource(small_schema, rows(random.Random(1), 10)), 40)) <= {3, 4}
     assert "values outside 3 to 4 are impossible" in planned.prior_description
     assert json.loads(planned.build_question_key())["prior_rule"] == 3
-    right = plan(small_schema, query, 3, None, '{"3": 1, "4": 3}', distance="continuous")
+    right = plan(small_schema, query, 3, prior='{"3": 1, "4": 3}', distance="continuous")
     assert json.loads(right.build_question_key())["prior_rule"] == 2
     assert total(Prior.weights({Fraction("7.5"): 1, 9: 3, 10: 4})).support == (9, 10)
     assert total(Prior.uniform(Fraction("7.5"), 10, Fraction(1, 2))).support == (8, 9, 10)
@@ -861,9 +859,9 @@ def test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other() -> None:
     for prior in ('{"200.5": 1, "300.25": 1}', halves):
         for asked in ("SELECT SUM(age) FROM t", "SELECT COUNT(*) FROM t WHERE age > 30"):
             with pytest.raises(InvalidInput, match=r"no probability to any value that (COUNT|SUM)|lies outside"):
-                plan(small_schema, parse_sql(asked, small_schema), 3, None, prior, distance="continuous")
+                plan(small_schema, parse_sql(asked, small_schema), 3, prior=prior, distance="continuous")
     averaged = parse_sql("SELECT AVG(age) FROM t", small_schema)
-    between = plan(small_schema, averaged, 3, None, '{"20.25": 1, "30.55": 1}', distance="continuous")
+    between = plan(small_schema, averaged, 3, prior='{"20.25": 1, "30.55": 1}', distance="continuous")
     assert set(draws(between, MemorySource(small_schema, rows(random.Random(1), 10)), 40)) <= {
         Fraction("20.25"),
         Fraction("30.55"),

@@ -139,6 +139,15 @@ FAULTS = (
         ("unit/release/test_publish_synthetic.py::test_a_private_file_is_charged_and_says_what_it_is",),
     ),
     Fault(
+        "method-of-a-caller-s-own",
+        "A release is made by the object that a caller hands in, and not by a copy of it.",
+        "An epsilon that is changed after it was checked is charged, or a k of 1 hides nobody.",
+        "release/methods.py",
+        "return replace(built)",
+        "return built",
+        ("service/test_release_options.py::test_what_is_changed_behind_a_method_is_read_again",),
+    ),
+    Fault(
         "any-log-of-a-session",
         "A session takes a log of any class.",
         "With a log that forgets, one charge buys as many draws as one likes.",

@@ -324,7 +324,7 @@ FAULTS = (
         "Weights of numbers that a count or a sum cannot be are kept.",
         "A count of 5/2 is told.",
         "estimation/grid_prior.py",
-        """    if dense or former_step is not None:
+        """    if dense:
         return PointGridPrior(""",
         """    if not dense or dense:
         return PointGridPrior(""",
@@ -389,7 +389,7 @@ FAULTS = (
         "A prior made of a shape on whole numbers gives a mean no other values than whole numbers.",
         "A posterior of an average is a single whole number, and an interval of 95 % hardly ever holds the truth.",
         "estimation/grid_prior.py",
-        """    if prior.shape and (dense or former_step is not None or not finer):
+        """    if prior.shape and (is_between_steps or not finer):
 """,
         "    if not prior:\n",
         (

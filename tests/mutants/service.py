@@ -10,7 +10,7 @@ FAULTS = (
         "A large answer is built while others are, and is there until its document is kept.",
         "The memory of 32 answers adds up in one worker.",
         "service/requests.py",
-        """    with serialize_large_steps(count_answer_numbers(request["question"], custodian.schema) > LARGE_REPLY_NUMBERS):
+        """    with serialize_large_steps(count_answer_numbers(query, custodian.schema) > LARGE_REPLY_NUMBERS):
 """,
         """    with serialize_large_steps(False):
 """,

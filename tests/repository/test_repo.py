@@ -42,6 +42,7 @@ PUBLIC = [
     "Ledger",
     "Posterior",
     "Prior",
+    "QueryOptions",
     "Refinement",
     "Release",
     "Schema",

@@ -110,6 +110,9 @@ LOADS = "loads a name of ours from where it lives"
 OPTIONS = "options of another library"
 CODE = "code for people to copy, of texts alone"
 IN_MEMORY = "tells pairs of one run apart, and is not kept"
+OPTION_NAMES = (
+    "sends options of a question by the names of the wire model, which SENT repeats; test_options.py compares"
+)
 BUILTIN = "texts, numbers and lists of Python's own, whose form it keeps"
 ALLOWED: dict[str, tuple[str, int]] = {
     'value = import_module(f"{home}.{name}") if home == namespace else getattr(import': (LOADS, 1),
@@ -133,7 +136,15 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "return type(diversity)(*astuple(diversity))": (COPIES, 1),
     "arguments = [getattr(self, name) for name in signature(type(self)).parameters]": (COPIES, 2),
     "parameters = {field.name: getattr(choice, field.name) for field in fields(Quanti": (COPIES, 2),
-    "recipe = ProtectionRecipe(method_name, _parse_at_least_two(k), *roles, **options": (READS_ATTRIBUTES, 1),
+    "first, *others = ( item for item in signature(run, eval_str=True).parameters.val": (OPTIONS, 1),
+    "run.__annotations__ = {item.name: item.annotation for item in parameters}": (OPTIONS, 1),
+    "return METHODS[name](**stated)": (READS_ATTRIBUTES, 1),
+    "for item in fields(self):": (COPIES, 1),
+    "if (value := getattr(self, item.name)) is not item.default:": (COPIES, 1),
+    "options: list[tuple[Option, object]] = [ (item.metadata[OPTION], None if item.de": (COPIES, 1),
+    "values = {name: (getattr(self, name), default) for name, (_, default) in self.li": (READS_ATTRIBUTES, 1),
+    "for column in parse_column_names(getattr(self, name) or ()):": (READS_ATTRIBUTES, 1),
+    "values = {name: getattr(self.method, name) for name in names}": (READS_ATTRIBUTES, 1),
     'parameters = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", ': (READS_ATTRIBUTES, 1),
     "value = require_storable_text(getattr(self, name), name, max_lengths.get(name, M": (READS_ATTRIBUTES, 1),
     "object.__setattr__(self, name, bool(getattr(self, name)))": (READS_ATTRIBUTES, 1),
@@ -142,7 +153,16 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "yield (row.epoch, row.owner, *part), tuple(getattr(row, name) for name in AMOUNT": (READS_ATTRIBUTES, 1),
     "return None if row is None else Head(**{name: getattr(row, name) for name in HEA": (READS_ATTRIBUTES, 2),
     "return {name: getattr(head, name) for name in HEAD_COLUMNS}": (READS_ATTRIBUTES, 1),
-    "if (value := getattr(self, name)) is not None:": (READS_ATTRIBUTES, 1),
+    "for option in fields(QueryOptions) if options is not None else ():": (OPTION_NAMES, 1),
+    "value = getattr(options, option.name)": (OPTION_NAMES, 1),
+    "options = {name: model.model_fields[name] for name in OPTION_READERS if name in ": (OPTION_NAMES, 2),
+    "for option in fields(self):": (COPIES, 1),
+    "value = getattr(self, option.name)": (COPIES, 1),
+    "return partial(type(self), **{option.name: getattr(self, option.name) for option": (COPIES, 2),
+    "return PlanRequest(**{name: getattr(original, name) for name in OPTION_READERS},": (COPIES, 2),
+    "return tuple(getattr(self, name) for name in NOISE_OPTIONS)": (READS_ATTRIBUTES, 1),
+    "hints = get_type_hints(kind, include_extras=True)": (READS_ATTRIBUTES, 1),
+    "return {option.name: hints[option.name].__metadata__[0] for option in fields(kin": (READS_ATTRIBUTES, 1),
     "return kind(*[_copy_part(getattr(value, field.name), depth + 1) for field in fie": (READS_ATTRIBUTES, 2),
     "seconds = { name: _read_optional(pairs, name, _read_seconds, getattr(defaults, n": (READS_ATTRIBUTES, 1),
     'return Limits(**integers, **seconds, least=_read_optional(pairs, "least", yaml.e': (READS_ATTRIBUTES, 1),
@@ -245,12 +265,12 @@ rows numeric sse sse_of il1s means variances quantiles correlations correlation_
 association_change marginals propensity linkage linkage_by_chance disclosure disclosure_by_chance disclosure_excess
 unique knows intersection k unmeasured changed gone apart near bounded verdict
 """
-QUESTION = "question epsilon delta noise_scale accuracy prior distance model interval rows tail reuse"
+QUESTION = "question epsilon delta noise_scale accuracy prior distance model mechanism interval rows tail reuse"
 SENT = {
     "Ask": f"{QUESTION} constraints fresh stored_only ranges population population_size",
     "PreviewAsk": QUESTION,
     "Publish": """method k t epsilon delta format report columns pairs keep apart ks informed swap diversity weights
-        strata grouping hierarchies loss suppress form partition buckets""",
+        strata grouping hierarchies loss suppress form partition buckets groups_per_bucket""",
     "Sweep": "ks methods t",
     "OpenSession": "noise_scale epsilon",
     "SessionAsk": "question noise_scale",
@@ -367,7 +387,8 @@ def test_a_service_has_these_tables_and_takes_these_bodies(asked_dataset: Path, 
     token = run_successfully("token", "create", "--config", config, "--analyst", "ann", "--json").document
     assert " ".join(token) == "id analyst role created expires revoked valid token"
     assert tables(tmp_path / "service.db") == {name: " ".join(columns.split()) for name, columns in STORE.items()}
-    found = {name: set(getattr(models, name).model_fields) for name in SENT}
+    kinds = {name: [getattr(models, name)] for name in SENT} | {"Publish": models.RELEASE_MODELS.values()}
+    found = {name: {field for model in kinds[name] for field in model.model_fields} for name in SENT}
     assert found == {name: set(names.split()) for name, names in SENT.items()}
 
 

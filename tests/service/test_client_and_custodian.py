@@ -210,7 +210,7 @@ def test_a_rehearsal_costs_nothing(live: Live) -> None:
 def test_a_release_is_rehearsed_for_nothing(live: Live, tmp_path: Path) -> None:
     before = live.custodian.history(), live.custodian.budget()
     rehearsed = live.client("cus", rehearsal=True)
-    release = rehearsed.publish("mdav", tmp_path / "mine.csv", 5, report=tmp_path / "report.html")
+    release = rehearsed.publish("mdav", tmp_path / "mine.csv", k=5, report=tmp_path / "report.html")
     assert [path.is_file() for path in (*release.files, release.manifest_file, tmp_path / "report.html")] == [True] * 3
     assert any("a rehearsal" in one for one in release.warnings)
     assert rehearsed.sweep("k=3..4", "mdav").to_json()
@@ -322,7 +322,7 @@ def test_a_private_file_is_made_there_and_brought_here(live: Live, tmp_path: Pat
 
 
 def test_a_release_in_two_tables_can_be_verified_here(live: Live, tmp_path: Path) -> None:
-    release = live.client("cus").publish("anatomy", tmp_path / "mine.parquet", 5)
+    release = live.client("cus").publish("anatomy", tmp_path / "mine.parquet", k=5)
     assert [path.is_file() for path in release.files] == [True, True]
     assert verify_release(release.files[0]).claims
     assert release.guarantee.k == 5

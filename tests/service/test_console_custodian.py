@@ -132,7 +132,7 @@ def test_what_the_budget_does_not_hold_is_refused_before_it_is_queued(service: I
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"method": "private-columns", "epsilon": ""}, "give an epsilon"),
+        ({"method": "private-columns", "epsilon": ""}, "needs an epsilon"),
         ({"method": "private-linked", "epsilon": "1", "k": "5"}, "private-linked has no k"),
         ({"method": "private-columns", "epsilon": "1", "t": "2"}, "private-columns has no t"),
         ({"method": "mdav", "k": "5", "epsilon": "1"}, "mdav promises no differential privacy"),

@@ -1003,7 +1003,7 @@ def try_file(pair: Pair, way: str, chance: random.Random, results: TrialResults,
             release = side.custodian.publish(method, out, columns=columns, **exact)
             label: Any = release.guarantee.to_json()
         else:
-            words = ["publish", side.schema, "--method", method, "--out", out, "--json"]
+            words = ["publish", method, side.schema, "--out", out, "--json"]
             for name in columns:
                 words += ["--column", name]
             for name, value in options.items():

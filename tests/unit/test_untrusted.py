@@ -374,7 +374,7 @@ def test_subclasses_of_our_classes_are_refused_at_every_door(ward_custodian: Cus
         lambda: ward_custodian.answer(GROUPED, 1, constraints=[mine[Constraint]]),
         lambda: AddNoise(mine[DiscreteLaplace], 1),
         lambda: ward_custodian.answer(mine[Query], 1),
-        lambda: ward_custodian.publish("mdav-swap", "out.csv", 2, diversity=mine[Distinct]),
+        lambda: ward_custodian.publish("mdav-swap", "out.csv", k=2, diversity=mine[Distinct]),
         lambda: ward_custodian.answer(FalseClass(Query), 1),  # type: ignore[arg-type]
         lambda: ward_custodian.answer(FalseClass(str), 1),  # type: ignore[arg-type]
         lambda: ward_custodian.answer(ILL_OF_ONE, 1, prior=FalseClass(str)),  # type: ignore[arg-type]

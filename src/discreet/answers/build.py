@@ -10,7 +10,6 @@ from functools import cache, partial
 from typing import Any
 
 from discreet.answers.answer import Answer
-from discreet.answers.constraint_fit import StatedConstraint
 from discreet.answers.decode import Decoder, format_group_key, label_rows, select_answer_rows
 from discreet.answers.explain import (
     attach_picture,
@@ -24,6 +23,7 @@ from discreet.answers.hierarchical_answer import attach_ranges, build_hierarchic
 from discreet.answers.population_estimates import estimate_population, has_population_numbers
 from discreet.answers.reconciled_counts import reconcile_answer, reconcile_or_keep_raw
 from discreet.charts import DistributionChart
+from discreet.estimation.constraint_set import StatedConstraint
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.scan import Cell

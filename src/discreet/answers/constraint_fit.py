@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.estimation.constraint_set import (
+    CONSTRAINT_SYNTAX,
     Constraint,
     Equalities,
+    StatedConstraint,
     at_least,
     at_most,
-    copy_constraint,
     decreasing,
     fixed,
     increasing,
@@ -44,9 +45,7 @@ from discreet.planner.structural_constraints import (
     StructuralConstraints,
     find_structural_constraints,
 )
-from discreet.untrusted import copy_list, copy_text, has_type
 
-StatedConstraint = str | Constraint
 CountArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 CellIndices = NDArray[np.intp]
@@ -67,9 +66,6 @@ FACT_REFUSED = (
     "with accept_facts=True, which says what it costs"
 )
 STATED_PREFIX = "you stated, and it is taken to be true of every data set: "
-CONSTRAINT_SYNTAX = (
-    "a constraint is written as: total = 1000, total <= 1000, total >= 10, each <= 50, each >= 1, rising or falling"
-)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -79,21 +75,6 @@ class CountRules:
     structure: StructuralConstraints
     constraints: tuple[Constraint, ...] = ()
     reasons: tuple[str, ...] = ()
-
-
-def copy_constraints(constraints: object) -> tuple[StatedConstraint, ...]:
-    """Copy what an analyst states as plain values: texts, and constraints that we made."""
-    if isinstance(constraints, str):
-        raise InvalidInput('constraints are a list, such as ["total = 1000"]')
-    return tuple(map(_copy_constraint, copy_list(constraints, "constraints")))
-
-
-def _copy_constraint(constraint: object) -> StatedConstraint:
-    if has_type(constraint, str):
-        return copy_text(constraint, "a constraint")
-    if has_type(constraint, Constraint):
-        return copy_constraint(constraint)
-    raise InvalidInput(f"a constraint is a text or a Constraint, got {type(constraint).__name__}; {CONSTRAINT_SYNTAX}")
 
 
 def build_count_rules(plan: Plan, constraints: Sequence[StatedConstraint] = ()) -> CountRules:

@@ -29,7 +29,6 @@ from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.structural_constraints import find_structural_constraints
 from discreet.query.query import Query
 from discreet.query.scan import Cell
-from discreet.query.validate import Question, parse_question
 from discreet.schema import Schema
 from discreet.schema.column import Interval, Value
 
@@ -226,12 +225,9 @@ def _attach_range_counts(answer: Answer, blocks: HierarchicalCounts) -> Answer:
     return attach_picture(answer, lambda: blocks.build_histogram_chart(answer.question))
 
 
-def check_ranges(schema: Schema, question: Question, ranges: Sequence[tuple[object, object]]) -> None:
+def check_ranges(schema: Schema, query: Query, ranges: Sequence[tuple[object, object]]) -> None:
     """Refuse ranges that the answer could not count, before anything is paid for it."""
-    if not ranges:
-        return
-    query = parse_question(question, schema)
-    if query.nesting != "ranges":
+    if ranges and query.nesting != "ranges":
         raise InvalidInput(NO_RANGES)
     for ends in ranges:
         _find_bins(schema, query, *ends)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,7 @@ from discreet.estimation.noise_distributions import AnswerNoise
 from discreet.measurements.base import Reading
 from discreet.numeric import as_int
 from discreet.planner.plan import NoisyResult, Plan
-from discreet.planner.planner import plan
-from discreet.query.validate import Question, parse_question
-from discreet.schema import Column, Schema
+from discreet.schema import Column
 
 Array = NDArray[np.float64]
 SamplingDistribution = Callable[[float], tuple[Array, Array]]
@@ -202,11 +200,6 @@ def _normalize_logs(logs: Array) -> Array:
     return chances
 
 
-def check_population(schema: Schema, question: Question, size: object, *arguments: Any, **options: Any) -> None:
-    """Refuse, before anything is charged, what has no interval for the population."""
-    _check_population_size(plan(schema, parse_question(question, schema), *arguments, **options), size)
-
-
 def has_population_numbers(plan: Plan) -> bool:
     """Whether a number of the plan is a count, mean or proportion with noise of its own."""
     return bool(_find_population_numbers(plan))
@@ -224,8 +217,8 @@ def _find_population_numbers(plan: Plan) -> dict[str, int]:
     }
 
 
-def _check_population_size(plan: Plan, size: object) -> int | None:
-    """The size of the population, if it was given and can be used."""
+def check_population_size(plan: Plan, size: object) -> int | None:
+    """Check that a plan's answer speaks for a population; return the size of that, if it was given and can be used."""
     schema, numbers, aggregates = plan.schema, _find_population_numbers(plan), plan.query.aggregates
     if not numbers:
         raise InvalidInput(NO_POPULATION)
@@ -256,7 +249,7 @@ def estimate_population(
     decoder: Decoder, noisy_result: NoisyResult, order: Sequence[int], confidence: float, size: object
 ) -> tuple[Mapping[str, PopulationEstimate], ...]:
     """Estimate the numbers of each row of the reply for the population."""
-    population_size = _check_population_size(decoder.plan, size)
+    population_size = check_population_size(decoder.plan, size)
     population_numbers = _find_population_numbers(decoder.plan)
     coverage = decoder.plan.coverage
     interval_confidence = coverage.adjust_confidence(confidence)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +20,17 @@ from discreet.answers.answer import Answer, AnswerValue, ReconciledRows
 from discreet.answers.constraint_fit import (
     KEPT_TOTAL_REASON,
     CountFit,
-    StatedConstraint,
     build_count_rules,
-    copy_constraints,
     require_countable,
 )
 from discreet.answers.decode import Decoder
 from discreet.errors import DiscreetError
+from discreet.estimation.constraint_set import StatedConstraint
 from discreet.estimation.linear_refinement import INTEGER_NOISE_VARIANCE, compute_worst_quantile
 from discreet.formatting import format_number
 from discreet.planner.plan import NoisyResult, Plan
-from discreet.planner.planner import plan
 from discreet.planner.structural_constraints import COUNT_FUNCTIONS
 from discreet.priors.posterior import Posterior
-from discreet.query.validate import Question, parse_question
-from discreet.schema import Schema
 from discreet.schema.column import Interval
 
 Array = NDArray[np.float64]
@@ -69,20 +65,11 @@ def find_noisy_counts(plan: Plan) -> list[int]:
 
 def check_plan_constraints(plan: Plan, constraints: Sequence[StatedConstraint]) -> None:
     """Refuse what cannot be stated of a plan's count, and what no numbers fit, whatever the draw."""
-    constraints = copy_constraints(constraints)
     require_countable(len(find_noisy_counts(plan)), constraints)
     if constraints:
         rules = build_count_rules(plan, constraints)
         shape = rules.structure.possible.shape
         _ = CountFit(rules, np.zeros(shape), np.ones(shape)).values
-
-
-def check_constraints(
-    schema: Schema, question: Question, constraints: Sequence[StatedConstraint], *arguments: Any, **options: Any
-) -> None:
-    """Refuse, before anything is registered or charged, what cannot be stated of a question's count."""
-    if constraints:
-        check_plan_constraints(plan(schema, parse_question(question, schema), *arguments, **options), constraints)
 
 
 def reconcile_or_keep_raw(answer: Answer, reconcile_rows: Callable[[], ReconciledRows | None]) -> ReconciledRows | None:

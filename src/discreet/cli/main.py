@@ -19,7 +19,7 @@ from discreet.cli.audit_command import run_audit
 from discreet.cli.dataset_commands import run_check, run_init
 from discreet.cli.ledger_commands import LEDGER_COMMANDS
 from discreet.cli.query_commands import run_ask, run_budget, run_history, run_preview
-from discreet.cli.release_commands import run_assess, run_publish, run_verify
+from discreet.cli.release_commands import build_publish_app, run_assess, run_verify
 from discreet.cli.service_commands import run_serve
 from discreet.cli.terminal import escape_unprintable
 from discreet.errors import DiscreetError, Internal, InvalidInput
@@ -33,7 +33,18 @@ EXAMPLES = {
     "preview": 'discreet preview work/registry.yaml "SELECT MEDIAN(income) FROM registry" --epsilon 0.1',
     "budget": "discreet budget work/registry.yaml",
     "history": "discreet history work/registry.yaml --limit 5",
-    "publish": "discreet publish work/registry.yaml --method mdav --k 10 --out protected.csv",
+    "publish private-columns": "discreet publish private-columns work/registry.yaml --epsilon 0.5 --out columns.csv",
+    "publish private-records": "discreet publish private-records work/registry.yaml --epsilon 0.5 --column age "
+    "--column sex --out records.csv",
+    "publish private-linked": "discreet publish private-linked work/registry.yaml --epsilon 0.5 --out linked.csv",
+    "publish mdav": "discreet publish mdav work/registry.yaml -k 10 --out protected.csv",
+    "publish generalise": "discreet publish generalise work/registry.yaml -k 10 --suppress 0.05 --out ranges.csv",
+    "publish mdav-swap": "discreet publish mdav-swap work/registry.yaml -k 10 --out swapped.csv",
+    "publish ir-swap": "discreet publish ir-swap work/registry.yaml -k 10 --out ranks.csv",
+    "publish t-closeness": "discreet publish t-closeness work/registry.yaml -k 10 -t 2 --out close.csv",
+    "publish anatomy": "discreet publish anatomy work/registry.yaml -k 10 --out groups.csv",
+    "publish preview": "discreet publish preview work/registry.yaml --epsilon 1 --column age --column sex",
+    "publish sweep": "discreet publish sweep work/registry.yaml --ks k=3,10 --method mdav",
     "verify": "discreet verify protected.csv",
     "assess": "discreet assess work/registry.yaml protected.csv",
     "serve": "discreet serve --port 8080",
@@ -72,7 +83,6 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "preview": run_preview,
     "budget": run_budget,
     "history": run_history,
-    "publish": run_publish,
     "verify": run_verify,
     "assess": run_assess,
     "serve": run_serve,
@@ -86,6 +96,7 @@ for name, command in COMMANDS.items():
     app.command(name, epilog=format_example(name))(command)
 for name, command in LEDGER_COMMANDS.items():
     ledger_app.command(name, epilog=format_example(f"ledger {name}"))(command)
+app.add_typer(build_publish_app(format_example), name="publish")
 app.add_typer(ledger_app, name="ledger")
 for name, command in service_commands.TOKEN_COMMANDS.items():
     token_app.command(name, epilog=format_example(f"token {name}"))(command)

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from discreet.cli import terminal
 from discreet.cli.terminal import (
-    Accuracy,
-    Analyst,
-    Constraints,
     Delta,
-    DistanceName,
-    Epsilon,
-    Interval,
     Json,
     LedgerOption,
     Model,
-    NoiseScale,
-    OneAnalyst,
-    PopulationSize,
-    Prior,
-    QueryRequest,
-    Question,
-    Reuse,
-    Rows,
     SchemaFile,
-    Tail,
-    WithPopulation,
     build_bar,
     build_table,
     build_text,
     build_warning,
     format_owner,
-    parse_query_request,
 )
 from discreet.errors import InvalidInput
 from discreet.formatting import VALUE_DIGITS, format_budget_left, format_cost, format_upper
@@ -45,10 +30,86 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from discreet.answers.answer import PopulationEstimate, RangeCount
     from discreet.ledger import Balance, Entry
+    from discreet.planner.options import QueryOptions
 
 
+MAX_QUESTION_BYTES = 1_000_000
+"""The most that is read from standard input; a question may have far fewer characters."""
+Question = Annotated[
+    str, typer.Argument(metavar="QUESTION", help="SQL, or - to read it from standard input.", show_default=False)
+]
+Epsilon = Annotated[
+    str | None,
+    typer.Option(
+        metavar="E",
+        help="Privacy budget for this answer, such as 0.1. It is never exceeded, but with --reuse any.",
+        show_default=False,
+    ),
+]
+Accuracy = Annotated[
+    str | None, typer.Option(metavar="A", help="How near it should be, such as '±50 at 95%', instead of an epsilon.")
+]
+NoiseScale = Annotated[
+    str | None,
+    typer.Option(metavar="S", help="The scale of Laplace noise instead of an epsilon; the sd with --model approx-dp."),
+]
+Prior = Annotated[
+    str | None,
+    typer.Option(
+        metavar="P",
+        help="What you know already, such as 'normal(38, 6) on [17, 90]', or '{\"true\": 1, \"false\": 99}'.",
+    ),
+]
+DistanceName = Annotated[
+    str | None,
+    typer.Option(
+        "--distance", metavar="D", help="Refine the prior by this distance: continuous, nominal, ordinal, semantic."
+    ),
+]
+Interval = Annotated[
+    bool, typer.Option("--interval", help="Spend half of epsilon on two values around a quantile or median.")
+]
+Tail = Annotated[
+    bool | None,
+    typer.Option(
+        "--tail/--no-tail",
+        help="Give a tenth of the prior's weight to a heavy (Cauchy) tail, or none. Default: a tail, unless the answer "
+        "is drawn from a prior with ends.",
+        show_default=False,
+    ),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Fewest rows you expect to be selected; states the accuracy of a mean for it."),
+]
+Reuse = Annotated[
+    str | None,
+    typer.Option(
+        metavar="any",
+        help="Take another analyst's stored answer also if it costs more than --epsilon. Default: add noise to it, or "
+        "draw anew.",
+        show_default=False,
+    ),
+]
+Constraints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constraint",
+        metavar="C",
+        help="What you know to be true of a count's rows, such as 'total = 1000', 'each <= 50', 'rising'; repeatable.",
+    ),
+]
+WithPopulation = Annotated[
+    bool,
+    typer.Option("--population", help="Tell counts, means and proportions for the population of a random sample too."),
+]
+PopulationSize = Annotated[
+    str | None, typer.Option(metavar="N", help="The same, for a population of so many units; where theirs is public.")
+]
+Mechanism = Annotated[str | None, typer.Option(metavar="M", help="The mechanism, by its name in a preview.")]
+Analyst = Annotated[str, typer.Option(metavar="A", help="Who asks.")]
+OneAnalyst = Annotated[str | None, typer.Option(metavar="A", help="One analyst.")]
 Key = Annotated[
     str | None, typer.Option(metavar="K", help="A name for this request: a retry with it never pays twice.")
 ]
@@ -79,7 +140,7 @@ def run_ask(
     interval: Interval = False,
     rows: Rows = None,
     tail: Tail = None,
-    constraint: Constraints = None,
+    constraints: Constraints = None,
     plot: Plot = None,
     ranges: Ranges = None,
     population: WithPopulation = False,
@@ -88,55 +149,40 @@ def run_ask(
     ledger: LedgerOption = None,
     key: Key = None,
     model: Model = None,
+    mechanism: Mechanism = None,
     fresh: Fresh = False,
     reuse: Reuse = None,
     wait: Wait = 10,
     json: Json = False,
 ) -> None:
     """Answer a question. The same question again is answered from what is stored, and free."""
-    from discreet import custodian
-    from discreet.answers.answer import NO_PICTURE
+    options = _parse_flags(locals())
     from discreet.charts import check_picture_path
     from discreet.cli.screens import render_answer
-    from discreet.client.encode_requests import parse_range
-    from discreet.custodian import Custodian, status
-    from discreet.custodian.preview import is_any_price
+    from discreet.custodian import Custodian, status, validate_question
+    from discreet.custodian.preview import find_max_epsilon, list_balances
+    from discreet.planner.options import parse_range
     from discreet.schema import load_schema
 
-    request = parse_query_request(question, epsilon, delta, noise_scale, accuracy, rows)
-    options = _build_options(request, distance, interval, tail)
+    text = _read_question(question)
     if plot is not None:
         check_picture_path(plot)
     declared = load_schema(schema)
-    range_ends = [parse_range(text) for text in ranges or ()]
-    size = None if population_size is None else parse_rational(population_size, "--population-size")
-    with_population = population or size is not None
-    # Whatever is refused is refused before anything is registered or charged.
-    is_any_price(reuse)
-    custodian.check_ranges(declared, request.question, range_ends)
-    noise = request.epsilon, request.delta, prior, model
-    custodian.check_constraints(declared, request.question, constraint or (), *noise, **options)
-    if with_population:
-        custodian.check_population(declared, request.question, size, *noise, **options)
     if plot is not None or status.find_current_snapshot(declared) is None:
-        preview = custodian.preview_from_schema(
-            declared, request.question, request.epsilon, prior, request.delta, model, **options
-        )
-        if plot is not None and not preview.pictured:
-            raise InvalidInput(NO_PICTURE)
+        # Whatever is refused is refused before anything is registered.
+        max_epsilon = find_max_epsilon(options, list_balances(declared, analyst))
+        validate_question(declared, text, options, max_epsilon=max_epsilon, plot=plot is not None)
     with terminal.show_stages() as progress, Custodian.open(schema, ledger, None, progress, wait) as open_custodian:
         progress("answering")
-        arguments = (request.epsilon, prior, analyst, key, request.delta, model, fresh)
-        options |= {"constraints": constraint or (), "reuse": reuse}
-        answer = open_custodian.answer(request.question, *arguments, **options)
+        answer = open_custodian._charge_and_measure(text, options, analyst)()
         balances = open_custodian.budget(analyst)
     picture_path = None if plot is None else answer.plot(plot)
-    range_estimates = [answer.range(low, high) for low, high in range_ends]
-    estimates = answer.population(size=size) if with_population else None
     if json:
-        terminal.print_json(answer.to_json() | _build_extra_fields(range_estimates, estimates))
+        terminal.print_json(answer.to_json() | status.additions_to_json(answer, options))
     else:
-        terminal.print_screen(*render_answer(answer, balances, picture_path, range_estimates, estimates or ()))
+        range_estimates = [answer.range(*parse_range(ends)) for ends in options.ranges]
+        estimates = answer.population(size=options.population_size) if options.wants_population else ()
+        terminal.print_screen(*render_answer(answer, balances, picture_path, range_estimates, estimates))
 
 
 def run_preview(
@@ -154,37 +200,66 @@ def run_preview(
     analyst: Analyst = "analyst",
     ledger: LedgerOption = None,
     model: Model = None,
+    mechanism: Mechanism = None,
     reuse: Reuse = None,
     json: Json = False,
 ) -> None:
     """Say what a question would cost and how good its answer would be. It reads no row and charges nothing."""
+    options = _parse_flags(locals())
     from discreet.cli.screens import render_preview
-    from discreet.custodian import status
+    from discreet.custodian import preview_question, status
+    from discreet.custodian.preview import NO_SNAPSHOT
     from discreet.schema import load_schema
 
-    request = parse_query_request(question, epsilon, delta, noise_scale, accuracy, rows)
-    declared = load_schema(schema)
-    noise = (request.epsilon, prior, request.delta, model)
-    options = _build_options(request, distance, interval, tail)
-    preview = status.preview_with_ledger(declared, ledger, analyst, request.question, *noise, reuse=reuse, **options)
+    text, declared = _read_question(question), load_schema(schema)
+    snapshot = status.find_current_snapshot(declared)
+    snapshot_name = NO_SNAPSHOT if snapshot is None else snapshot.name
+    with status.open_own_ledger(declared, ledger) as open_ledger:
+        preview = preview_question(declared, text, options, analyst, open_ledger, snapshot_name)
     if json:
         terminal.print_json(status.preview_to_json(preview))
     else:
         terminal.print_screen(*render_preview(preview))
 
 
-def _build_extra_fields(
-    ranges: Sequence[RangeCount], population: Sequence[Mapping[str, PopulationEstimate]] | None
-) -> dict[str, Any]:
-    fields: dict[str, Any] = {"ranges": [estimate.to_json() for estimate in ranges]} if ranges else {}
-    if population is not None:
-        fields["population"] = [{name: estimate.to_json() for name, estimate in row.items()} for row in population]
-    return fields
+def _read_question(question: str) -> str:
+    """Read a question, from standard input where it is -."""
+    text = _read_standard_input() if question == "-" else question
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("the question is not text in UTF-8; write it in UTF-8") from None
+    return text
 
 
-def _build_options(request: QueryRequest, distance: str | None, interval: bool, tail: bool | None) -> dict[str, Any]:
-    options: dict[str, Any] = {"accuracy": request.accuracy, "noise_scale": request.noise_scale, "rows": request.rows}
-    return options | {"distance": distance, "interval": interval, "tail": tail}
+def _parse_flags(flags: Mapping[str, object]) -> QueryOptions:
+    """Parse the options of a question from the flags of a command, which have their names."""
+    from discreet.planner.options import NOISE_OPTIONS, OPTION_READERS, read_query_options
+
+    if all(flags[name] is None for name in NOISE_OPTIONS):
+        raise InvalidInput("say how much noise there may be: --epsilon 0.1 or --accuracy '±50 at 95%'; see --help")
+    values = {name: flags[name] for name in OPTION_READERS if name in flags}
+    numbers = {name: value for name, value in values.items() if isinstance(value, str) and OPTION_READERS[name].number}
+    return read_query_options(values | {name: _parse_number_flag(name, text) for name, text in numbers.items()})
+
+
+def _parse_number_flag(name: str, text: str) -> Fraction:
+    from discreet.planner.options import OPTION_READERS
+
+    reader, flag = OPTION_READERS[name], f"--{name.replace('_', '-')}"
+    if reader.number == "exact":
+        return parse_rational(text, reader.subject)
+    count = parse_rational(text, flag)
+    if count.denominator != 1:
+        raise InvalidInput(f"{flag} is a whole number, such as 5000")
+    return count
+
+
+def _read_standard_input() -> str:
+    content = sys.stdin.buffer.read(MAX_QUESTION_BYTES + 1)
+    if len(content) > MAX_QUESTION_BYTES:
+        raise InvalidInput(f"the question is longer than {MAX_QUESTION_BYTES} bytes; ask a shorter one")
+    return content.decode(errors="surrogateescape")
 
 
 def run_budget(

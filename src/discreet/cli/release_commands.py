@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from discreet.cli import terminal
 from discreet.cli.terminal import (
@@ -19,190 +22,203 @@ from discreet.cli.terminal import (
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_number
 from discreet.numeric import parse_rational
+from discreet.release.method_options import Option
+from discreet.release.methods import (
+    METHODS,
+    PROTECTION_METHODS,
+    SYNTHETIC_METHODS,
+    ReleaseMethod,
+    build_method,
+    build_synthetic_recipes,
+    list_synthetic_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from fractions import Fraction
 
     from rich.console import RenderableType
+    from typer._click import Context, HelpFormatter
 
     from discreet.release.manifest import Release
     from discreet.sdc.sweep import SweepResult
     from discreet.synthetic.file_plan import SyntheticPlan
 
 
-Method = Annotated[
-    str | None,
-    typer.Option(
-        metavar="M",
-        help="private-linked, private-columns or private-records; or the weaker mdav, generalise, mdav-swap, ir-swap, "
-        "t-closeness or anatomy.",
-        show_default=False,
-    ),
-]
-K = Annotated[
-    str | None,
-    typer.Option(
-        "-k",
-        "--k",
-        metavar="K",
-        help="The least size of a group; of private files how many share a block: a number, or auto (the default).",
-        show_default=False,
-    ),
-]
-Epsilon = Annotated[str | None, typer.Option(metavar="E", help="How much a private file may cost.")]
-Delta = Annotated[str | None, typer.Option(metavar="D", help="The chance that epsilon fails: less noise for it.")]
-Columns = Annotated[
-    list[str] | None, typer.Option("--column", metavar="COLUMN", help="Of a private file: only this; repeatable.")
-]
-Apart = Annotated[bool, typer.Option("--apart", help="private-columns: a folder with a Parquet file for each column.")]
-Pairs = Annotated[
+Out = Annotated[str, typer.Option(metavar="FILE", help="File to write: .csv or .parquet.", show_default=False)]
+Report = Annotated[str | None, typer.Option(metavar="FILE", help="Report for the custodian: .html or .json.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+SweepRange = Annotated[str, typer.Option(metavar="KS", help="Values of k to compare, e.g. k=3..300 or k=3,5,10.")]
+SweptMethods = Annotated[
     list[str] | None,
-    typer.Option("--pair", metavar="A,B", help="private-linked: measure these two columns together; repeatable."),
+    typer.Option("--method", metavar="M", help="Method to compare; repeatable. Default: those that a sweep knows."),
 ]
-T = Annotated[str | None, typer.Option("-t", metavar="T", help="How far a group may be from the whole: t-closeness.")]
-Out = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Where the table goes: .csv or .parquet.", show_default=False)
+SweptT = Annotated[str | None, typer.Option("-t", "--t", metavar="T", help="The t of t-closeness. Default: 2.")]
+PlannedMethod = Annotated[
+    str | None, typer.Option("--method", metavar="M", help="Plan only this method. Default: every one that fits.")
 ]
-Report = Annotated[str | None, typer.Option(metavar="FILE", help="A report for the custodian: .html or .json.")]
-SweepRange = Annotated[
-    str | None,
-    typer.Option("--sweep", metavar="KS", help="Publish nothing; compare methods over k, such as k=3..300."),
-]
-PreviewOnly = Annotated[
-    bool, typer.Option("--preview", help="Make no private file; tell how far off it would be, for nothing.")
-]
-KeepColumns = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Release this column as it is too; repeatable.")
-]
-ColumnKs = Annotated[
-    list[str] | None,
-    typer.Option("--k-of", metavar="COLUMN=K", help="A k of its own for a confidential column that is swapped."),
-]
-Informed = Annotated[
-    bool, typer.Option("--informed", help="mdav-swap against who knows all a person's values but one.")
-]
-Swap = Annotated[str | None, typer.Option(metavar="WHAT", help="mdav-swap: confidential (default) or quasi.")]
-Diversity = Annotated[
-    str | None,
-    typer.Option(metavar="D", help="What a swapped group must hold: 'distinct 3', 'spread 1000' or 'closeness 0.2'."),
-]
-Weights = Annotated[str | None, typer.Option(metavar="COLUMN", help="Weights of the rows, for centroids.")]
-Strata = Annotated[str | None, typer.Option(metavar="COLUMN", help="Groups stay inside a value of this column.")]
-Grouping = Annotated[str | None, typer.Option(metavar="G", help="mdav, v-mdav, insensitive or random groups.")]
-Hierarchies = Annotated[
-    str | None, typer.Option(metavar="FILE", help="generalise: a JSON file with the levels of columns.")
-]
-Loss = Annotated[
-    str | None, typer.Option(metavar="L", help="generalise by ncp (default), precision, discernibility or class-size.")
-]
-Suppress = Annotated[str | None, typer.Option(metavar="S", help="generalise: the share of rows that may be left out.")]
-Form = Annotated[str | None, typer.Option(metavar="F", help="t-closeness: groups hidden, or shown as anatomy.")]
-Partition = Annotated[str | None, typer.Option(metavar="P", help="anatomy: groups by confidential (default) or quasi.")]
-Buckets = Annotated[int | None, typer.Option(metavar="B", help="t-closeness: how many buckets of values.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
+LIST_KINDS = frozenset({"columns", "pairs", "sizes"})
 
 NOT_DP_WARNING = "This is not differential privacy: no account counts it, and it does not add up with other releases."
+DP_PANEL, WEAKER_PANEL, DRY_RUN_PANEL = (
+    "Differential privacy, charged to the budget",
+    "Weaker promises, flagged in every total",
+    "Without releasing anything",
+)
 
 
-def run_publish(
+PUBLISH_HELP = """Protect a table and write it to a file, with its promise beside it; for the custodian.
+
+Identifiers are never released. Files with differential privacy have all other columns, or those of --column; the
+others have the columns with the roles quasi-identifier and confidential, and those of --keep.
+"""
+
+
+class PublishGroup(TyperGroup):
+    """The methods of `discreet publish`, listed by what they promise."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Refuse a schema in the place of the method, and show the right form."""
+        if not args or args[0] in {"--help", *self.commands}:
+            return super().parse_args(ctx, args)
+        if args[0].startswith("-") or args[0].endswith((".yaml", ".yml")):
+            example = next((name for name in self.commands if name in args or f"--{name}" in args), "private-linked")
+            raise InvalidInput(
+                f"the method comes first: discreet publish {example} SCHEMA; see discreet publish --help"
+            )
+        raise InvalidInput(f"a file is protected by {', '.join(METHODS)}; {args[0][:40]!r} is none of them")
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands by panel, as Typer does with Rich alone."""
+        for panel in (DP_PANEL, WEAKER_PANEL, DRY_RUN_PANEL):
+            commands = [one for one in self.commands.values() if getattr(one, "rich_help_panel", None) == panel]
+            with formatter.section(panel):
+                formatter.write_dl([(str(one.name), one.get_short_help_str(120)) for one in commands])
+
+
+def build_publish_app(format_example: Callable[[str], str]) -> typer.Typer:
+    """Build `discreet publish`: a command for each release method, and two that release nothing."""
+    app = typer.Typer(cls=PublishGroup, rich_markup_mode=None, no_args_is_help=False, help=PUBLISH_HELP)
+    commands = [(DP_PANEL, name, _build_method_command(name, method)) for name, method in SYNTHETIC_METHODS.items()]
+    commands += [(WEAKER_PANEL, name, _build_method_command(name, item)) for name, item in PROTECTION_METHODS.items()]
+    preview = _add_options(run_publish_preview, list_synthetic_options())
+    commands += [(DRY_RUN_PANEL, "preview", preview), (DRY_RUN_PANEL, "sweep", run_publish_sweep)]
+    for panel, name, command in commands:
+        app.command(name, rich_help_panel=panel, epilog=format_example(f"publish {name}"))(command)
+    return app
+
+
+def _build_method_command(name: str, method: type[ReleaseMethod]) -> Callable[..., None]:
+    """Make the command of a release method from the options of its dataclass."""
+
+    def run_publish(
+        schema: SchemaFile,
+        out: Out,
+        report: Report = None,
+        force: Force = False,
+        ledger: LedgerOption = None,
+        json: Json = False,
+        **words: object,
+    ) -> None:
+        from discreet.custodian import Custodian
+        from discreet.schema import load_schema
+
+        built = build_method(name, _read_options(method.list_options(), words))
+        built.resolve(load_schema(schema))  # refused before the table is registered
+        with terminal.show_stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
+            release = custodian.publish(built, out, report=report, force=force, progress=progress)
+        if json:
+            terminal.print_json(release.to_json())
+        else:
+            terminal.print_screen(*_render_release(release))
+
+    run_publish.__doc__ = method.__doc__
+    return _add_options(run_publish, method.list_options())
+
+
+def _add_options(run: Callable[..., None], options: Mapping[str, tuple[Option, object]]) -> Callable[..., None]:
+    """Give a command, after its first argument, the options of a method in the place of `**words`."""
+    first, *others = (
+        item for item in signature(run, eval_str=True).parameters.values() if item.kind != item.VAR_KEYWORD
+    )
+    chosen = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default or None, annotation=_build_annotation(option))
+        for name, (option, default) in options.items()
+    ]
+    parameters = [item.replace(kind=Parameter.KEYWORD_ONLY) for item in (first, *chosen, *others)]
+    run.__annotations__ = {item.name: item.annotation for item in parameters}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _build_annotation(option: Option) -> object:
+    """Describe an option as Typer reads it."""
+    kinds: Mapping[str, object] = {"integer": int | None, "boolean": bool, "choice": Literal[option.choices]}
+    value_type = list[str] | None if option.kind in LIST_KINDS else kinds.get(option.kind, str | None)
+    flags = option.flags or (f"--{option.name.replace('_', '-')}",)
+    note = " Repeatable." if option.kind in LIST_KINDS else " [required]" if option.missing else ""
+    return Annotated[value_type, typer.Option(*flags, metavar=option.metavar or None, help=f"{option.help}{note}")]
+
+
+def _read_options(options: Mapping[str, tuple[Option, object]], words: Mapping[str, object]) -> dict[str, object]:
+    """The options as a method takes them; one that is a file is read."""
+    files = {name for name, (option, _) in options.items() if option.kind == "levels" and words[name] is not None}
+    return {name: _read_text(str(word)) if name in files else word for name, word in words.items()}
+
+
+def _read_text(path: str) -> str:
+    from pathlib import Path
+
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        raise InvalidInput(f"{path[-40:]!r} cannot be read as JSON; check the file") from None
+
+
+def run_publish_preview(
     schema: SchemaFile,
-    method: Method = None,
-    k: K = None,
-    t: T = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    out: Out = None,
-    report: Report = None,
-    sweep: SweepRange = None,
-    column: Columns = None,
-    apart: Apart = False,
-    pair: Pairs = None,
-    preview: PreviewOnly = False,
-    keep: KeepColumns = None,
-    k_of: ColumnKs = None,
-    informed: Informed = False,
-    swap: Swap = None,
-    diversity: Diversity = None,
-    weights: Weights = None,
-    strata: Strata = None,
-    grouping: Grouping = None,
-    hierarchies: Hierarchies = None,
-    loss: Loss = None,
-    suppress: Suppress = None,
-    form: Form = None,
-    partition: Partition = None,
-    buckets: Buckets = None,
-    force: Force = False,
+    method: PlannedMethod = None,
     ledger: LedgerOption = None,
     json: Json = False,
+    **words: object,
 ) -> None:
-    """Protect a table and write it to a file, with its promise beside it; the custodian's act.
-
-    Differential privacy, paid from the data set's budget: private-linked, private-columns, private-records. Weaker
-    promises: the other methods. Identifiers are never released; private files have all other columns, or those of
-    --column; the others have the columns with the roles quasi-identifier and confidential, and those of --keep.
-    """
+    """Dry run: report the promise and expected error of DP synthetic files without spending budget."""
     from discreet.custodian import Custodian
-    from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
-    from discreet.release.methods import build_synthetic_recipes
     from discreet.schema import load_schema
-
-    options: dict[str, object] = {"keep": tuple(keep or ()), "k-of": k_of, "informed": informed, "swap": swap}
-    options |= {"diversity": diversity, "weights": weights, "strata": strata, "grouping": grouping, "loss": loss}
-    options |= {"hierarchies": hierarchies, "suppress": suppress, "form": form, "partition": partition}
-    options |= {"buckets": buckets, "delta": delta, "column": tuple(column or ()), "apart": apart}
-    options["pair"] = tuple(pair or ())
-    if sweep is not None:
-        for name, value in ({"out": out, "-k": k, "epsilon": epsilon, "preview": preview} | options).items():
-            if value:
-                flag = name if name.startswith("-") else f"--{name}"
-                raise InvalidInput(f"a sweep tries methods over k and releases nothing: it has no {flag}; leave it out")
-    elif not preview and (method is None or out is None):
-        how = "--method private-linked --epsilon 1 " if method is None else ""
-        raise InvalidInput(f"say {'how and ' if how else ''}where to: {how}--out out.parquet; see --help")
-    k_value = int(k) if k is not None and k.isdecimal() else k
-    if preview or method in PRIVATE:  # refused before the table is registered
-        declared, epsilon_value = load_schema(schema), _parse_number(epsilon, "--epsilon")
-        build_synthetic_recipes(declared, method, epsilon_value, k_value, {"t": t} | _parse_options(options))
-    if preview:
-        arguments = {"epsilon": _parse_number(epsilon, "--epsilon"), **_parse_options(options)}
-        _show_estimated_errors(schema, ledger, method, k_value, arguments, json)
-        return
-    t_value = _parse_number(t, "t")
-    output_options: dict[str, Any] = {"report": report, "force": force}
-    with terminal.show_stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
-        if sweep is not None:
-            sweep_result = custodian.sweep(sweep, method or (), **output_options, t=t_value, progress=progress)
-        else:
-            arguments = {"epsilon": _parse_number(epsilon, "--epsilon"), **_parse_options(options)}
-            arguments |= {**output_options, "progress": progress}
-            release = custodian.publish(method or "", out or "", k_value, t_value, **arguments)
-    if sweep is not None and json:
-        terminal.print_json(sweep_result.to_json())
-    elif sweep is not None:
-        terminal.print_screen(*_render_sweep(sweep_result, report))
-    elif json:
-        terminal.print_json(release.to_json())
-    else:
-        terminal.print_screen(*_render_release(release))
-
-
-def _show_estimated_errors(
-    schema: str, ledger: str | None, method: str | None, k: int | str | None, arguments: dict[str, Any], json: bool
-) -> None:
-    from discreet.custodian import Custodian
     from discreet.synthetic.file_plan import recommend_method
 
+    options = _read_options(list_synthetic_options(), words)
+    build_synthetic_recipes(load_schema(schema), method, options)  # refused before the table is registered
     with terminal.show_stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
         progress("planning")
-        plans, balances = custodian.estimate_error(method, k, **arguments), custodian.budget()
+        plans, balances = custodian.estimate_error(method, **options), custodian.budget()
     choice = recommend_method(plans) if method is None else None
     if json:
         terminal.print_json({"plans": [plan.to_json() for plan in plans], "recommended": choice})
     else:
         left = f"Left: {terminal.format_balances_left(balances)}."
         terminal.print_screen(*_render_plans(plans, choice), build_text(left))
+
+
+def run_publish_sweep(
+    schema: SchemaFile,
+    ks: SweepRange = "k=3..300",
+    method: SweptMethods = None,
+    t: SweptT = None,
+    report: Report = None,
+    force: Force = False,
+    ledger: LedgerOption = None,
+    json: Json = False,
+) -> None:
+    """Compare risk and utility of the weaker methods over k, and recommend one; nothing is released."""
+    from discreet.custodian import Custodian
+
+    t_value = None if t is None else parse_rational(t, "t")
+    with terminal.show_stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
+        sweep = custodian.sweep(ks, method or (), report, t=t_value, force=force, progress=progress)
+    if json:
+        terminal.print_json(sweep.to_json())
+    else:
+        terminal.print_screen(*_render_sweep(sweep, report))
 
 
 def _render_plans(plans: Sequence[SyntheticPlan], choice: str | None) -> Iterator[RenderableType]:
@@ -223,37 +239,6 @@ def _render_plans(plans: Sequence[SyntheticPlan], choice: str | None) -> Iterato
         "Errors are of whole distributions: of numbers in widths of the domain, of names and pairs in shares of rows."
     )
     yield build_text(f"{choice + ' ' if choice else ''}Nothing was charged.", "bold")
-
-
-def _parse_options(options: dict[str, object]) -> dict[str, Any]:
-    parsed: dict[str, Any] = {name: value for name, value in options.items() if name not in {"k-of", "column", "pair"}}
-    parsed |= {name: _parse_number(options[name], f"--{name}") for name in ("suppress", "delta")}
-    if options["hierarchies"] is not None:
-        parsed["hierarchies"] = _read_json(str(options["hierarchies"]))
-    parsed |= {"ks": _parse_column_ks(options["k-of"] or []), "columns": options["column"]}
-    parsed["pairs"] = [tuple(pair.split(",")) for pair in cast("tuple[str, ...]", options["pair"])]
-    return parsed
-
-
-def _parse_number(text: object, what: str) -> Fraction | None:
-    return None if text is None else parse_rational(str(text), what)
-
-
-def _parse_column_ks(texts: object) -> dict[str, int]:
-    pairs = [text.partition("=") for text in cast("list[str]", texts)]
-    if not all(equals and number.isdecimal() for _, equals, number in pairs):
-        raise InvalidInput("--k-of is a column and its k, such as income=20")
-    return {name: int(number) for name, _, number in pairs}
-
-
-def _read_json(path: str) -> object:
-    import json
-    from pathlib import Path
-
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise InvalidInput(f"{path[-40:]!r} cannot be read as JSON; check the file") from None
 
 
 def _render_release(release: Release) -> Iterator[RenderableType]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from discreet.client import decode_replies
 from discreet.client.decode_replies import SyntheticEstimate, decode_reply
-from discreet.client.encode_requests import encode_noisy_question, encode_recipe, make_request_key
+from discreet.client.encode_requests import encode_method, encode_question, encode_recipe, make_request_key
 from discreet.client.remote_dataset import (
     Progress,
     RemoteDataset,
@@ -22,14 +22,14 @@ from discreet.client.remote_session import RemoteAnswer, RemoteSession, open_rem
 from discreet.client.transport import HttpRequest, Transport, parse_service_address
 from discreet.errors import InvalidInput
 from discreet.numeric import as_int, as_positive
+from discreet.planner.options import NOISE_OPTIONS, QueryKeywords, QueryOptions, read_query_options
 from discreet.privacy.cost import require_storable_text
+from discreet.release.methods import ReleaseMethod, SyntheticMethod, build_method, build_synthetic_method
 
 if TYPE_CHECKING:
     from discreet.answers.answer import Answer
     from discreet.custodian.preview import Preview
     from discreet.ledger.charge import Balance, Entry, LedgerVerification
-    from discreet.planner.options import PriorInput
-    from discreet.priors.distance import Distance
     from discreet.query.validate import Question
     from discreet.release.manifest import Release
     from discreet.sdc.sweep import SweepResult
@@ -89,58 +89,21 @@ class Client:
         reply = self._require_open().transport.send(HttpRequest.get("/v1/me"))
         return decode_reply(lambda document: tuple(map(str, document["datasets"])), reply)
 
-    def answer(
-        self,
-        question: Question,
-        epsilon: object = None,
-        prior: PriorInput = None,
-        key: str | None = None,
-        delta: object = None,
-        model: str | None = None,
-        fresh: bool = False,
-        *,
-        distance: Distance | str | None = None,
-        accuracy: object = None,
-        noise_scale: object = None,
-        interval: bool = False,
-        rows: object = None,
-        tail: bool | None = None,
-        constraints: Sequence[str] = (),
-        reuse: str | None = None,
-    ) -> Answer:
+    def answer(self, question: Question, epsilon: object = None, **options: Unpack[QueryKeywords]) -> Answer:
         """Answer, or refuse before anything is charged or read; as `Custodian.answer`.
 
         The call makes a key of its own, or takes `key`: with the same key the same call is never paid for twice.
         """
-        noise = {"epsilon": epsilon, "delta": delta, "accuracy": accuracy, "noise_scale": noise_scale, "model": model}
-        planning = {"prior": prior, "distance": distance, "interval": interval, "rows": rows, "tail": tail}
-        reply = {"reuse": reuse, "fresh": fresh, "constraints": constraints or None}
-        body = encode_noisy_question(question, noise | planning | reply)
-        dataset, request_key = self._require_open(), make_request_key(key)
+        query_options = _read_options(epsilon, **options)
+        body = encode_question(question, query_options)
+        dataset, request_key = self._require_open(), make_request_key(query_options.key)
         with attach_retry_key(request_key):
             document = dataset.submit_question(body, request_key)
-            return RemoteAnswer(dataset, body, document).decode(has_prior=prior is not None)
+            return RemoteAnswer(dataset, body, document).decode(has_prior=query_options.prior is not None)
 
-    def preview(
-        self,
-        question: Question,
-        epsilon: object = None,
-        prior: PriorInput = None,
-        delta: object = None,
-        model: str | None = None,
-        *,
-        distance: Distance | str | None = None,
-        accuracy: object = None,
-        noise_scale: object = None,
-        interval: bool = False,
-        rows: object = None,
-        tail: bool | None = None,
-        reuse: str | None = None,
-    ) -> Preview:
+    def preview(self, question: Question, epsilon: object = None, **options: Unpack[QueryKeywords]) -> Preview:
         """Tell what the question would cost, how good its answer would be, and how many such questions are left."""
-        noise = {"epsilon": epsilon, "delta": delta, "accuracy": accuracy, "noise_scale": noise_scale, "model": model}
-        planning = {"prior": prior, "distance": distance, "interval": interval, "rows": rows, "tail": tail}
-        body = encode_noisy_question(question, noise | planning | {"reuse": reuse})
+        body = encode_question(question, _read_options(epsilon, **options))
         return decode_reply(decode_replies.decode_preview, self._require_open().submit("/previews", body))
 
     def session(self, noise_scale: object, epsilon: object, key: str | None = None) -> RemoteSession:
@@ -149,34 +112,32 @@ class Client:
 
     def publish(
         self,
-        method: str,
+        method: ReleaseMethod | str,
         out: str | Path,
-        k: object = None,
-        t: object = None,
-        epsilon: object = None,
-        report: str | Path | None = None,
         *,
+        report: str | Path | None = None,
         force: bool = False,
         progress: Progress = ignore_job_stage,
         key: str | None = None,
-        **options: Any,
+        **options: object,
     ) -> Release:
         """Have the table protected, and the release brought here, whole or not at all; for a custodian's token.
 
-        The service makes it and enters it in its ledger as `Custodian.publish` does. `key` makes a retry safe.
+        `method` is as `Custodian.publish` takes it. The service makes the release and enters it in its ledger. `key`
+        makes a retry safe.
         """
-        recipe = encode_recipe({"method": method, "k": k, "t": t, "epsilon": epsilon} | options)
+        recipe = encode_method(build_method(method, options))
         targets = resolve_targets(out, report, force, bool(recipe.get("apart")))
         return request_release(self._require_open(), recipe, targets, make_request_key(key), progress)
 
     def estimate_error(
-        self, method: str | None = None, k: object = None, epsilon: object = None, **options: Any
+        self, method: SyntheticMethod | str | None = None, **options: object
     ) -> tuple[SyntheticEstimate, ...]:
         """Tell what a private file would promise and the expected error of every column, without charge.
 
         Without a method, of every private file that can be made of these columns. For a custodian's token.
         """
-        recipe = encode_recipe({"method": method, "k": k, "epsilon": epsilon} | options)
+        recipe = encode_recipe(options) if method is None else encode_method(build_synthetic_method(method, options))
         reply = self._require_open().submit("/releases/previews", recipe)
         return decode_reply(lambda document: decode_replies.decode_estimates(document["plans"]), reply)
 
@@ -235,6 +196,13 @@ class Client:
         if self._dataset is None:
             raise InvalidInput(CLIENT_CLOSED)
         return self._dataset
+
+
+def _read_options(epsilon: object, **options: Unpack[QueryKeywords]) -> QueryOptions:
+    values = {"epsilon": epsilon, **options}
+    if all(values.get(name) is None for name in NOISE_OPTIONS):
+        raise InvalidInput("say how much noise there may be: epsilon=0.1 or accuracy='±50 at 95%'")
+    return read_query_options(values)
 
 
 def _check_token(token: object) -> str:

@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.numeric import as_int, as_number_between, as_positive, as_rational
-from discreet.planner.options import Accuracy
+from discreet.numeric import as_rational
+from discreet.planner.options import Accuracy, QueryOptions
+from discreet.priors.distance import ContinuousDistance, NominalDistance
+from discreet.priors.prior import Prior
 from discreet.privacy.cost import require_storable_text
-
-if TYPE_CHECKING:
-    from discreet.planner.options import PriorInput
+from discreet.release.methods import ReleaseMethod
 
 MAX_KEY_LENGTH = 200
 CONSTRAINTS_FORMAT = 'constraints are sent as a list of texts, such as ["total = 1000"]; one that is no text cannot be'
 
 
-def encode_question(question: object, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Encode a question with its options; those that were not given are left out."""
+def encode_question(question: object, options: QueryOptions | None = None) -> dict[str, Any]:
+    """Encode a question with its options; those that were not given, and the key, are left out."""
     if not isinstance(question, str):
         raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
-    stated = {
-        name: value for name, value in options.items() if value is not None and (value is not False or name == "tail")
-    }
-    return {"question": question} | {name: OPTION_ENCODERS[name](value) for name, value in stated.items()}
+    body: dict[str, Any] = {"question": question}
+    for option in fields(QueryOptions) if options is not None else ():
+        value = getattr(options, option.name)
+        if option.name != "key" and value != option.default:
+            body[option.name] = _encode_option(value)
+    return body
 
 
-def encode_noisy_question(question: object, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Encode a question whose options must say how much noise there may be."""
-    if all(options[name] is None for name in ("epsilon", "accuracy", "noise_scale")):
-        raise InvalidInput("say how much noise there may be: epsilon=0.1 or accuracy='±50 at 95%'")
-    return encode_question(question, options)
+def _encode_option(value: object) -> Any:
+    """An option by its type: numbers exactly, by their text."""
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, str | int):
+        return value
+    if isinstance(value, tuple):
+        return _encode_texts(value)
+    if isinstance(value, Accuracy):
+        return _encode_accuracy(value)
+    return _encode_prior(value) if isinstance(value, Prior) else _encode_distance(value)
 
 
 def make_request_key(key: str | None) -> str:
@@ -50,20 +59,9 @@ def make_request_key(key: str | None) -> str:
     return key_text
 
 
-def encode_range(low: object, high: object) -> str:
-    """Write a range as text, such as 20000..30000."""
-    ends = [end.isoformat() if isinstance(end, date) else str(end).strip() for end in (low, high)]
-    if any(not end or ".." in end or len(end) > 100 for end in ends):
-        raise InvalidInput("a range has a low and a high end, each a number or a date")
-    return "..".join(ends)
-
-
-def parse_range(text: str) -> tuple[str, str]:
-    """Read both ends of a range that is written as text."""
-    low, dots, high = (part.strip() for part in text.partition(".."))
-    if not (low and dots and high):
-        raise InvalidInput(f"a range is written with two ends, such as 20000..30000, got {text[:40]!r}")
-    return low, high
+def encode_method(method: ReleaseMethod) -> dict[str, Any]:
+    """Encode a release method with the options that are not as by default."""
+    return {"method": method.stored_name} | encode_recipe(method.list_values())
 
 
 def encode_recipe(options: Mapping[str, object]) -> dict[str, Any]:
@@ -88,15 +86,8 @@ def _encode_value(value: object) -> Any:
     return value.to_text()
 
 
-def _encode_prior(prior_input: PriorInput) -> str:
+def _encode_prior(prior: Prior) -> str:
     """A prior made of shapes is sent as its text, so that it can be laid on any grid; weights as JSON."""
-    from discreet.priors.prior import Prior
-
-    if isinstance(prior_input, str):
-        return prior_input
-    prior = Prior.weights(prior_input) if isinstance(prior_input, Mapping) else prior_input
-    if not isinstance(prior, Prior):
-        raise InvalidInput(f"a prior is text, weights or a Prior, got {type(prior).__name__}")
     if prior.shape:
         return prior.shape
     if any(isinstance(value, tuple) for value in prior.support):
@@ -107,10 +98,6 @@ def _encode_prior(prior_input: PriorInput) -> str:
 
 def _encode_distance(distance: object) -> str:
     """A distance is sent by name; the categories and taxonomies are the schema's."""
-    from discreet.priors.distance import ContinuousDistance, NominalDistance
-
-    if isinstance(distance, str):
-        return distance
     if isinstance(distance, ContinuousDistance | NominalDistance):
         return distance.stored_name
     raise InvalidInput(
@@ -118,47 +105,14 @@ def _encode_distance(distance: object) -> str:
     )
 
 
-def _encode_accuracy(accuracy: object) -> str:
-    accuracy_text = accuracy if isinstance(accuracy, str) else str(accuracy)
-    if isinstance(accuracy, Accuracy) and Accuracy.parse(accuracy_text) != accuracy:
+def _encode_accuracy(accuracy: Accuracy) -> str:
+    if Accuracy.parse(str(accuracy)) != accuracy:
         raise InvalidInput("this accuracy has more digits than can be written; round it")
-    return accuracy_text
+    return str(accuracy)
 
 
-def _encode_constraints(constraints: object) -> list[str]:
-    items = list(constraints) if isinstance(constraints, Iterable) and not isinstance(constraints, str) else []
+def _encode_texts(items: tuple[object, ...]) -> list[str]:
     texts = [item for item in items if isinstance(item, str)]
-    if isinstance(constraints, str) or len(texts) < len(items):
+    if len(texts) < len(items):
         raise InvalidInput(CONSTRAINTS_FORMAT)
     return texts
-
-
-def _encode_tail(tail: object) -> bool:
-    if not isinstance(tail, bool):
-        raise InvalidInput(f"tail is True, False or left out, got {type(tail).__name__}")
-    return tail
-
-
-def _encode_reuse(reuse: object) -> str:
-    from discreet.custodian.preview import ANY_PRICE, is_any_price
-
-    is_any_price(reuse)
-    return ANY_PRICE
-
-
-OPTION_ENCODERS: Mapping[str, Any] = {
-    "epsilon": lambda epsilon: str(as_positive(epsilon, "epsilon")),
-    "delta": lambda delta: str(as_number_between(delta, 0, 1, "delta")),
-    "noise_scale": lambda scale: str(as_positive(scale, "the noise scale")),
-    "accuracy": _encode_accuracy,
-    "prior": _encode_prior,
-    "distance": _encode_distance,
-    "model": str,
-    "interval": bool,
-    "rows": lambda rows: as_int(rows, "the number of rows expected"),
-    "tail": _encode_tail,
-    "constraints": _encode_constraints,
-    "fresh": bool,
-    "reuse": _encode_reuse,
-}
-"""How each option of a question is encoded."""

@@ -18,10 +18,11 @@ from discreet.client.decode_replies import (
     decode_reply,
     require_95_confidence,
 )
-from discreet.client.encode_requests import encode_question, encode_range, make_request_key
+from discreet.client.encode_requests import encode_question, make_request_key
 from discreet.client.remote_dataset import RemoteDataset, attach_retry_key, quote_path_part
 from discreet.errors import BudgetExceeded, InvalidInput, Unavailable
 from discreet.numeric import as_int, as_positive
+from discreet.planner.options import format_range
 
 if TYPE_CHECKING:
     from discreet.query.validate import Question
@@ -54,7 +55,7 @@ class RemoteAnswer:
         """Count the rows in a range."""
         require_95_confidence(confidence)
         return decode_reply(
-            lambda ranges: decode_range_count(ranges[0]), self._ask_again("ranges", [encode_range(low, high)])
+            lambda ranges: decode_range_count(ranges[0]), self._ask_again("ranges", [format_range(low, high)])
         )
 
     def estimate_population(self, confidence: float, size: object) -> tuple[Mapping[str, PopulationEstimate], ...]:
@@ -111,7 +112,9 @@ class RemoteSession:
         """
         if not self._is_open:
             raise InvalidInput("the session is closed; open another")
-        body = encode_question(question, {"noise_scale": noise_scale})
+        body = encode_question(question)
+        if noise_scale is not None:
+            body["noise_scale"] = str(as_positive(noise_scale, "the noise scale"))
         reply = self._dataset.submit(f"{self._subpath}/answers", body, make_request_key(None))
         left = decode_reply(lambda document: Fraction(document["left"]), reply)
         with self._lock:

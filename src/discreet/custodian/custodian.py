@@ -14,21 +14,19 @@ from functools import partial
 from pathlib import Path
 from threading import BoundedSemaphore
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from discreet.answers.answer import Answer
 from discreet.answers.build import FREE, build_answer, build_public_answer, parse_result, serialize_result
-from discreet.answers.constraint_fit import StatedConstraint, copy_constraints
-from discreet.answers.reconciled_counts import check_plan_constraints
 from discreet.custodian.measure import degrade_result, measure_plan
 from discreet.custodian.preview import (
     DEFAULT_ANALYST,
     Preview,
     build_plan_charge,
-    get_min_left,
-    is_any_price,
-    plan_or_find_stored,
-    preview_query,
+    find_max_epsilon,
+    list_balances,
+    preview_question,
+    validate_question,
 )
 from discreet.custodian.session import CountingSession, SessionLog, do_nothing, start_counting_session
 from discreet.datasets.dataset_dir import Snapshot, open_bound_ledger
@@ -39,22 +37,26 @@ from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.ledger.budget_check import Offer
 from discreet.ledger.charge import LedgerVerification, Receipt
 from discreet.planner.domain_partition import LARGE_REPLY_NUMBERS, MAX_LARGE_ANSWERS
-from discreet.planner.options import PriorInput, QueryOptions, build_query_options
+from discreet.planner.options import (
+    QueryKeywords,
+    QueryOptions,
+    build_plan_request,
+    build_query_options,
+    copy_query_options,
+)
 from discreet.planner.plan import Plan
 from discreet.planner.planner import replan_query
-from discreet.priors.distance import Distance
 from discreet.query import to_sql
-from discreet.query.validate import Question, count_answer_numbers, parse_question
+from discreet.query.validate import Question, count_answer_numbers
 from discreet.release.assess import run_sweep
 from discreet.release.files import ReleaseTargets
 from discreet.release.manifest import Release
 from discreet.release.methods import (
-    SYNTHETIC_METHODS,
-    build_protection_recipe,
-    build_synthetic_recipe,
+    ReleaseMethod,
+    SyntheticMethod,
+    SyntheticRecipe,
+    build_method,
     build_synthetic_recipes,
-    check_synthetic_options,
-    copy_option,
 )
 from discreet.release.publish import DatasetHandle, publish_protected
 from discreet.release.publish_synthetic import plan_synthetic_files, publish_synthetic
@@ -146,106 +148,84 @@ class Custodian:
         self,
         question: Question,
         epsilon: object = None,
-        prior: PriorInput = None,
-        analyst: str = DEFAULT_ANALYST,
-        key: str | None = None,
-        delta: object = None,
-        model: str | None = None,
-        fresh: bool = False,
         *,
-        distance: Distance | str | None = None,
-        accuracy: object = None,
-        noise_scale: object = None,
-        interval: bool = False,
-        rows: object = None,
-        tail: bool | None = None,
-        constraints: Sequence[StatedConstraint] = (),
-        reuse: str | None = None,
+        analyst: str = DEFAULT_ANALYST,
+        **options: Unpack[QueryKeywords],
     ) -> Answer:
         """Answer, or refuse before anything is charged or read.
 
-        How much noise there is follows from one of `epsilon`, `accuracy` such as "±50 at 95%" (the smallest epsilon
-        that reaches it) and `noise_scale`. With a `prior` the answer tells what it means to someone who holds it;
-        `distance` asks for a refinement of the prior by it; `interval` spends half of epsilon on two values around a
-        quantile; `rows`, about how many rows are expected, helps to choose a mechanism. `tail` mixes a tenth of a heavy
-        tail into the prior, so that a wrong prior cannot hide the truth: left out, where the prior only weighs noise,
-        and into shapes without ends, but not where the answer is drawn from a prior with ends. `constraints`, such as
-        "total = 1000", are public facts of yours that the count's `reconciled` rows are made to fit. The same question
-        again returns the stored answer and costs nothing; `fresh` pays for a new draw. `key` makes a retry safe.
+        Args:
+            question: The question, as SQL text.
+            epsilon: Privacy budget for the answer; `accuracy` or `noise_scale` may be given instead.
+            analyst: Who asks, and pays.
+            **options: All else that may be said about a question: the fields of `QueryOptions`, which says what each
+                of them means.
 
-        No answer costs more than what was offered. Where another analyst's answer to the same question is stored, it is
-        returned as it is if it costs no more, or with noise added to your epsilon where its noise is discrete Laplace,
-        once for each draw; else a new one is drawn. `reuse="any"` takes it as it is, for what it cost.
+        Returns:
+            The answer. The same question again returns the stored answer and costs nothing.
+
+        Raises:
+            InvalidInput: The question or an option cannot be used.
+            BudgetExceeded: The data set or the analyst cannot pay.
+            Unsupported: Nothing that can be proven answers this question.
+            Unavailable: The rows or the ledger cannot be reached; what was charged stays charged.
         """
-        options = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "noise_scale": noise_scale}
-        options |= {"accuracy": accuracy, "distance": distance, "interval": interval, "rows": rows, "tail": tail}
-        finish_answer = self._charge_and_measure(question, analyst, key, fresh, reuse, constraints, **options)
-        return finish_answer()
+        return self._charge_and_measure(question, build_query_options(epsilon, **options), analyst)()
 
-    def _charge_and_measure(
-        self,
-        question: Question,
-        analyst: str,
-        key: str | None,
-        fresh: bool,
-        reuse: str | None,
-        constraints: Sequence[StatedConstraint],
-        **options: Any,
-    ) -> Callable[[], Answer]:
+    def _charge_and_measure(self, question: Question, options: QueryOptions, analyst: str) -> Callable[[], Answer]:
         """Do all that `answer` does but build the `Answer`, which takes most memory and can wait for its turn."""
-        query, fresh, any_price = parse_question(question, self.schema), bool(fresh), is_any_price(reuse)
-        analyst, key = _check_names(analyst, key)
-        request = self._build_options(analyst, **options)
-
-        def find_offer(planned: Plan) -> Offer | None:
-            names = "a question", self._snapshot.name, analyst, key
-            return self._ledger.find_offer(build_plan_charge(planned, *names, fresh, any_price))
-
-        planned = plan_or_find_stored(self.schema, query, request, find_offer)
-        stated_constraints = copy_constraints(constraints)
-        check_plan_constraints(planned, stated_constraints)
-        sql = to_sql(query, self.schema)
+        analyst = copy_text(analyst, "analyst")
+        planned = self.validate(question, options, analyst)
+        sql = to_sql(planned.query, self.schema)
         if planned.is_free:
             return lambda: build_public_answer(planned, sql, self._get_spent_epsilon()).with_note(self._note)
         if self._can_measure:
             self._require_current()
-        charge = build_plan_charge(planned, sql, self._snapshot.name, analyst, key, fresh, any_price)
+        charge = build_plan_charge(planned, sql, self._snapshot.name, analyst, options)
         receipt = self._ledger.charge(charge, self._payable_caps)
         try:
-            is_large = receipt.answer is None and count_answer_numbers(query, self.schema) > LARGE_REPLY_NUMBERS
+            is_large = receipt.answer is None and count_answer_numbers(planned.query, self.schema) > LARGE_REPLY_NUMBERS
             with self._large_answer_slots if is_large else nullcontext():
                 outputs = receipt.answer or self._make_answer(planned, receipt)
         finally:
             self._release_barrier()
         stored = receipt.answer or self._ledger.store(self.schema.name, receipt.entry, outputs)
         spent_epsilon = self._get_spent_epsilon()
-        return lambda: self._build_answer(planned, request, sql, stored, receipt, stated_constraints, spent_epsilon)
+        return lambda: self._build_answer(planned, options, sql, stored, receipt, spent_epsilon)
+
+    def validate(self, question: Question, options: QueryOptions, analyst: str = DEFAULT_ANALYST) -> Plan:
+        """Plan a question, or refuse whatever can be refused before the charge: nothing is charged or read.
+
+        An accuracy may cost what is left to both payers in its model; one that costs more is planned only where a
+        stored answer has it.
+        """
+        analyst, options = copy_text(analyst, "analyst"), copy_query_options(options)
+        max_epsilon = None if options.accuracy is None else find_max_epsilon(options, self.budget(analyst))
+
+        def find_offer(planned: Plan) -> Offer | None:
+            charge = build_plan_charge(planned, "a question", self._snapshot.name, analyst, options)
+            return self._ledger.find_offer(charge)
+
+        return validate_question(self.schema, question, options, max_epsilon=max_epsilon, find_offer=find_offer)
 
     def preview(
         self,
         question: Question,
         epsilon: object = None,
-        prior: PriorInput = None,
-        analyst: str = DEFAULT_ANALYST,
-        delta: object = None,
-        model: str | None = None,
         *,
-        distance: Distance | str | None = None,
-        accuracy: object = None,
-        noise_scale: object = None,
-        interval: bool = False,
-        rows: object = None,
-        tail: bool | None = None,
-        reuse: str | None = None,
+        analyst: str = DEFAULT_ANALYST,
+        **options: Unpack[QueryKeywords],
     ) -> Preview:
-        """Return what the question would cost, its accuracy, what is left, and how many more such questions fit."""
-        any_price = is_any_price(reuse)
-        query, analyst = parse_question(question, self.schema), _check_names(analyst, None)[0]
-        options = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
-        request = self._build_options(analyst, epsilon, delta, prior, model, **options, rows=rows, tail=tail)
-        result = preview_query(self.schema, query, request, self._ledger, self._snapshot.name, analyst, any_price)
-        warnings = result.warnings if self._note is None else (self._note, *result.warnings)
-        return replace(result, warnings=warnings, balances=self.budget(analyst))
+        """Return what the question would cost, its accuracy, what is left, and how many more such questions fit.
+
+        It takes what `answer` takes, and refuses what `answer` would refuse; nothing is charged or read.
+        """
+        return self._preview(question, build_query_options(epsilon, **options), analyst)
+
+    def _preview(self, question: Question, options: QueryOptions, analyst: str) -> Preview:
+        analyst = copy_text(analyst, "analyst")
+        result = preview_question(self.schema, question, options, analyst, self._ledger, self._snapshot.name)
+        return result if self._note is None else replace(result, warnings=(self._note, *result.warnings))
 
     def session(
         self, noise_scale: object, epsilon: object, analyst: str = DEFAULT_ANALYST, key: str | None = None
@@ -260,7 +240,7 @@ class Custodian:
 
         The log decides what was admitted and drawn before: whoever chooses it has answers drawn again for one charge.
         """
-        analyst, key = _check_names(analyst, key)
+        analyst, key = copy_text(analyst, "analyst"), None if key is None else copy_text(key, "key")
         self._require_current()
         names = self.schema, self._source, self._ledger, self._caps, self._snapshot.name
         session = start_counting_session(*names, noise_scale, epsilon, analyst, key, log)
@@ -269,50 +249,43 @@ class Custodian:
 
     def publish(
         self,
-        method: str,
+        method: ReleaseMethod | str,
         out: str | Path,
-        k: object = None,
-        t: object = None,
-        epsilon: object = None,
-        report: str | Path | None = None,
         *,
+        report: str | Path | None = None,
         force: bool = False,
         progress: Progress = ignore_stage,
         key: str | None = None,
-        **options: Any,
+        **options: object,
     ) -> Release:
         """Protect the table by a method and write it to a .csv or .parquet file, its manifest beside it.
 
-        private-columns, private-records and private-linked are differential privacy and are charged `epsilon`, as much
-        as a question would be, in the custodian's name. The other methods promise less: they may be refused for what is
-        in the rows, the release is entered in the ledger, and every total is flagged from then on. `report`, an .html
-        or .json file, is for the custodian alone. A `key` that has paid for a private file is refused, so that a retry
-        cannot pay again. `options` are those of the method: `discreet publish --help`.
+        `method` is one of `discreet.sdc` or `discreet.synthetic`, such as `Mdav(k=10)`, or its name with its options:
+        `publish("mdav", "out.csv", k=10)`. private-columns, private-records and private-linked are differential privacy
+        and are charged `epsilon`, as much as a question would be, in the custodian's name. The other methods promise
+        less: they may be refused for what is in the rows, the release is entered in the ledger, and every total is
+        flagged from then on. `report`, an .html or .json file, is for the custodian alone. A `key` that has paid for a
+        private file is refused, so that a retry cannot pay again.
         """
-        method, key = copy_text(method, "a method"), None if key is None else copy_text(key, "key")
-        options = {name: copy_option(value) for name, value in options.items()}
-        if method in SYNTHETIC_METHODS:
-            synthetic_recipe = build_synthetic_recipe(
-                self.schema, method, epsilon, k=k, **check_synthetic_options(method, {"t": t} | options)
-            )
-            make_targets = ReleaseTargets.for_folder if synthetic_recipe.apart else ReleaseTargets.for_table
+        recipe = build_method(method, options).resolve(self.schema)
+        key = None if key is None else copy_text(key, "key")
+        if isinstance(recipe, SyntheticRecipe):
+            make_targets = ReleaseTargets.for_folder if recipe.is_apart else ReleaseTargets.for_table
             targets = make_targets(out, report, force)
             self._require_current()
-            return publish_synthetic(self._get_handle(), synthetic_recipe, targets, progress, key)
-        recipe = build_protection_recipe(self.schema, method, k, epsilon, t=t, **options)
-        has_second_table = recipe.method == "anatomy" or recipe.form == "anatomy"
-        targets = ReleaseTargets.for_table(out, report, force, has_second_table)
+            return publish_synthetic(self._get_handle(), recipe, targets, progress, key)
+        targets = ReleaseTargets.for_table(out, report, force, recipe.method.has_second_table)
         self._require_current()
         return publish_protected(self._get_handle(), recipe, targets, progress)
 
     def estimate_error(
-        self, method: str | None = None, k: object = None, epsilon: object = None, **options: Any
+        self, method: SyntheticMethod | str | None = None, **options: object
     ) -> tuple[SyntheticPlan, ...]:
         """Plan a private file: its guarantee, its mechanisms and the expected error of every column, at no cost.
 
         Without a method, plan the file of every method that takes these columns.
         """
-        return plan_synthetic_files(self.schema, build_synthetic_recipes(self.schema, method, epsilon, k, options))
+        return plan_synthetic_files(self.schema, build_synthetic_recipes(self.schema, method, options))
 
     def sweep(
         self,
@@ -333,10 +306,7 @@ class Custodian:
 
     def budget(self, analyst: str | None = None) -> tuple[Balance, ...]:
         """Return what is spent and left, of the data set and of one analyst, in every model."""
-        dataset_balances = self._ledger.balance(self.schema.name, self._caps)
-        if analyst is None:
-            return dataset_balances
-        return (*dataset_balances, *self._ledger.balance(self.schema.name, self._caps, analyst))
+        return list_balances(self.schema, analyst, self._ledger)
 
     def history(self, analyst: str | None = None, limit: int = 100, before: int | None = None) -> list[Entry]:
         """Return the entries of the ledger, the latest first; with `before`, only those before this entry."""
@@ -401,21 +371,11 @@ class Custodian:
     def _get_spent_epsilon(self) -> dict[str, Fraction | None]:
         return {balance.model: balance.epsilon for balance in self._ledger.balance(self.schema.name, self._caps)}
 
-    def _build_options(
-        self, analyst: str, epsilon: object, delta: object, *arguments: Any, **options: Any
-    ) -> QueryOptions:
-        """The options; an accuracy may cost what is left to both payers in its model."""
-        model = "dp" if delta is None else "approx-dp"
-        max_epsilon = None if options["accuracy"] is None else get_min_left(self.budget(analyst), model)
-        return build_query_options(epsilon, delta, *arguments, **options, max_epsilon=max_epsilon)
-
-    def _plan_as_stored(self, planned: Plan, request: QueryOptions, epsilon: Fraction, rho: Fraction | None) -> Plan:
+    def _plan_as_stored(self, planned: Plan, options: QueryOptions, epsilon: Fraction, rho: Fraction | None) -> Plan:
         """The plan that a stored answer to the same question was drawn by."""
         noise_epsilon = None if rho is not None else epsilon
-        stored_request = replace(
-            request, accuracy=None, noise_scale=None, target_accuracy=None, epsilon=noise_epsilon, rho=rho
-        )
-        stored_plan = replan_query(planned, stored_request)
+        request = replace(build_plan_request(options), accuracy=None, noise_scale=None, epsilon=noise_epsilon, rho=rho)
+        stored_plan = replan_query(planned, request)
         if stored_plan.build_question_key() != planned.build_question_key():
             raise Internal("a stored answer was drawn by another plan")
         return replace(stored_plan, target_accuracy=planned.target_accuracy)
@@ -423,20 +383,20 @@ class Custodian:
     def _build_answer(
         self,
         planned: Plan,
-        request: QueryOptions,
+        options: QueryOptions,
         question: str,
         stored: str,
         receipt: Receipt,
-        constraints: tuple[StatedConstraint, ...],
         spent_epsilon: dict[str, Fraction | None],
     ) -> Answer:
         """The answer from what is stored of it; nothing is charged or read."""
         stored_epsilon, rho, noisy_result = parse_result(stored)
         if (stored_epsilon, rho) != (planned.epsilon, planned.rho):
-            planned = self._plan_as_stored(planned, request, stored_epsilon, rho)
+            planned = self._plan_as_stored(planned, options, stored_epsilon, rho)
         paid_epsilon = planned.epsilon if receipt.charged else FREE
-        answer = build_answer(planned, noisy_result, question, paid_epsilon, receipt.entry, spent_epsilon, constraints)
-        return answer.with_note(self._note)
+        return build_answer(
+            planned, noisy_result, question, paid_epsilon, receipt.entry, spent_epsilon, options.constraints
+        ).with_note(self._note)
 
     def _make_answer(self, planned: Plan, receipt: Receipt) -> str:
         """Make what was paid for, after the charge: whatever happens here the charge stands."""
@@ -460,7 +420,3 @@ def _stat_schema_file(schema: str | Path) -> TrackedFiles:
     """The schema's file as it is before it is read."""
     path = locate_schema(schema)
     return TrackedFiles("the schema", path, stat_files(path))
-
-
-def _check_names(analyst: object, key: object) -> tuple[str, str | None]:
-    return copy_text(analyst, "analyst"), None if key is None else copy_text(key, "key")

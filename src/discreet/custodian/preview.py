@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.answers.answer import NO_PICTURE
 from discreet.answers.decode import Decoder
 from discreet.answers.explain import (
     AccuracyForRows,
@@ -19,14 +20,18 @@ from discreet.answers.explain import (
     is_date,
     state_accuracy,
 )
+from discreet.answers.hierarchical_answer import check_ranges
+from discreet.answers.population_estimates import check_population_size
+from discreet.answers.reconciled_counts import check_plan_constraints
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_number
 from discreet.ledger import Balance, Caps, Charge, Ledger
+from discreet.ledger.accounts import Terms, qualify_promise
 from discreet.ledger.budget_check import Offer, build_unspent_owners, count_affordable_charges
 from discreet.measurements.trimmed_mean import MEAN_OF_RANKS
 from discreet.numeric import date_from_days
 from discreet.planner.dp_comparison import DpComparison, compare_with_dp
-from discreet.planner.options import PriorInput, QueryOptions, build_query_options
+from discreet.planner.options import ANY_PRICE, PlanRequest, PriorInput, QueryOptions, build_plan_request, parse_range
 from discreet.planner.plan import Candidate, Plan
 from discreet.planner.planner import plan, plan_query
 from discreet.planner.workload import compute_mean_errors
@@ -36,7 +41,6 @@ from discreet.query import to_sql
 from discreet.query.query import Query
 from discreet.query.validate import Question, parse_question
 from discreet.schema import Schema
-from discreet.untrusted import copy_text
 
 if TYPE_CHECKING:
     from discreet.ledger.charge import Model
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ANALYST = "analyst"
 NO_SNAPSHOT = "none yet"
-ANY_PRICE = "any"
+ZERO = Fraction(0)
 LITTLE_GAIN_RATIO = 0.95
 WEAK_EPSILON_WARNING = "an epsilon above 5 is weak formal protection"
 MAX_CELLS = 512
@@ -99,11 +103,9 @@ def build_plan_charge(
     question: str,
     snapshot: str,
     analyst: str,
-    key: str | None = None,
-    fresh: bool = False,
-    any_price: bool = False,
+    options: QueryOptions | None = None,
 ) -> Charge:
-    """Build the charge of a plan."""
+    """Build the charge of a plan; without options, of a first answer to it at its own price."""
     return Charge(
         dataset=planned.schema.name,
         snapshot=snapshot,
@@ -114,58 +116,74 @@ def build_plan_charge(
         spend=planned.cost,
         epsilon=planned.epsilon,
         part=planned.get_sub_account(),
-        key=key,
-        fresh=fresh,
-        any_price=any_price,
+        key=None if options is None else options.key,
+        fresh=options is not None and options.fresh,
+        any_price=options is not None and options.reuse == ANY_PRICE,
         degradable=planned.is_degradable,
     )
 
 
-def is_any_price(reuse: object) -> bool:
-    """Return whether an analyst takes another's stored answer at any price, or only up to what she offers."""
-    if reuse is None:
-        return False
-    if copy_text(reuse, "reuse") != ANY_PRICE:
-        raise InvalidInput(
-            f'reuse is "{ANY_PRICE}", to take another analyst\'s stored answer also if it costs more than you offer; '
-            "otherwise leave it out"
-        )
-    return True
-
-
-def preview_from_schema(
+def validate_question(
     schema: Schema,
     question: Question,
-    epsilon: object = None,
-    prior: PriorInput = None,
-    delta: object = None,
-    model: str | None = None,
-    **options: Any,
-) -> Preview:
-    """Preview a question from the schema alone, as if nothing had been spent."""
-    max_epsilon = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
-    query = parse_question(question, schema)
-    request = build_query_options(epsilon, delta, prior, model, max_epsilon=max_epsilon, **options)
-    return preview_query(schema, query, request, None)
+    options: QueryOptions,
+    *,
+    max_epsilon: Fraction | None = None,
+    find_offer: Callable[[Plan], Offer | None] | None = None,
+    plot: bool = False,
+) -> Plan:
+    """Plan a question, or refuse whatever can be refused before the charge: from public facts, without a row.
+
+    Args:
+        schema: The schema of the data set.
+        question: The question, as SQL text or a `Query`.
+        options: All that the analyst says besides.
+        max_epsilon: The largest epsilon that an accuracy may cost.
+        find_offer: Finds a stored answer, which serves an accuracy that would cost more.
+        plot: Whether a picture is wanted: refused where the answer has none.
+    """
+    query, request = parse_question(question, schema), build_plan_request(options, max_epsilon)
+    check_ranges(schema, query, [parse_range(text) for text in request.ranges])
+    planned = plan_or_find_stored(schema, query, request, find_offer or (lambda _: None))
+    check_plan_constraints(planned, request.constraints)
+    if request.wants_population:
+        check_population_size(planned, request.population_size)
+    if plot and not is_plan_plottable(planned):
+        raise InvalidInput(NO_PICTURE)
+    return planned
 
 
-def preview_query(
+def list_balances(schema: Schema, analyst: str | None = None, ledger: Ledger | None = None) -> tuple[Balance, ...]:
+    """List what is spent and left, of the data set and of one analyst; without a ledger all is left."""
+    caps, owners = Caps(schema.budget, schema.analyst_budget, schema.models), dict.fromkeys((None, analyst))
+    if ledger is None:
+        return tuple(_build_full_balance(caps, model, owner) for owner in owners for model in schema.models)
+    return tuple(balance for owner in owners for balance in ledger.balance(schema.name, caps, owner))
+
+
+def _build_full_balance(caps: Caps, model: str, analyst: str | None) -> Balance:
+    cap = caps.dataset if analyst is None else caps.analyst
+    promise = qualify_promise(analyst, Terms.from_first_cap(cap, caps.models).describe_promise(model))
+    return Balance(cast("Model", model), analyst, ZERO, ZERO, cap, cap.epsilon, (), promise)
+
+
+def preview_question(
     schema: Schema,
-    query: Query,
-    request: QueryOptions,
-    ledger: Ledger | None,
-    snapshot: str = NO_SNAPSHOT,
+    question: Question,
+    options: QueryOptions,
     analyst: str = DEFAULT_ANALYST,
-    any_price: bool = False,
+    ledger: Ledger | None = None,
+    snapshot: str = NO_SNAPSHOT,
 ) -> Preview:
-    """Return what a query would cost and be good for; without a ledger, as if nothing had been spent or stored."""
-    caps = Caps(schema.budget, schema.analyst_budget, schema.models)
+    """Return what a question would cost and be good for; without a ledger, as if nothing had been spent or stored."""
+    caps, balances = Caps(schema.budget, schema.analyst_budget, schema.models), list_balances(schema, analyst, ledger)
 
     def find_offer(planned: Plan) -> Offer | None:
-        charge = build_plan_charge(planned, "a question", snapshot, analyst, any_price=any_price)
+        charge = build_plan_charge(planned, "a question", snapshot, analyst, options)
         return None if ledger is None else ledger.find_offer(charge)
 
-    planned = plan_or_find_stored(schema, query, request, find_offer)
+    max_epsilon = find_max_epsilon(options, balances)
+    planned = validate_question(schema, question, options, max_epsilon=max_epsilon, find_offer=find_offer)
     offer = None if planned.is_free else find_offer(planned)
     result = build_preview(planned, to_sql(planned.query, schema))
     charge = build_plan_charge(planned, result.question, snapshot, analyst)
@@ -173,7 +191,7 @@ def preview_query(
         times = count_affordable_charges(charge, build_unspent_owners(charge, caps))
     else:
         times = _count_affordable_answers(charge, caps, offer, ledger)
-    return replace(_apply_offer(result, offer), times=times)
+    return replace(_apply_offer(result, offer), times=times, balances=balances)
 
 
 def build_preview(planned: Plan, question: str) -> Preview:
@@ -299,7 +317,7 @@ def _count_affordable_answers(charge: Charge, caps: Caps, offer: Offer | None, l
 
 
 def plan_or_find_stored(
-    schema: Schema, query: Query, request: QueryOptions, find_offer: Callable[[Plan], Offer | None]
+    schema: Schema, query: Query, request: PlanRequest, find_offer: Callable[[Plan], Offer | None]
 ) -> Plan:
     """Plan a query; for an accuracy that the budget left cannot reach, only if a stored answer has it."""
     try:
@@ -314,9 +332,10 @@ def plan_or_find_stored(
         return uncapped_plan
 
 
-def get_min_left(balances: tuple[Balance, ...], model: str) -> Fraction:
-    """Return the least that is left in the accounts that an answer in a model is paid from; a pure one uses all."""
-    return min((balance.left for balance in balances if model in ("dp", balance.model)), default=Fraction(0))
+def find_max_epsilon(options: QueryOptions, balances: tuple[Balance, ...]) -> Fraction:
+    """Find the most that an accuracy may cost: the least that is left to its payers; a pure answer uses all models."""
+    is_pure = options.delta is None
+    return min((balance.left for balance in balances if is_pure or balance.model == "approx-dp"), default=ZERO)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,34 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
 
-from discreet.custodian.preview import (
-    NO_SNAPSHOT,
-    Preview,
-    get_min_left,
-    is_any_price,
-    preview_query,
-)
+from discreet.answers.answer import Answer
+from discreet.custodian.preview import Preview, list_balances
 from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, Snapshot, get_ledger_address, open_existing_ledger
 from discreet.datasets.registration import require_layout
 from discreet.errors import InvalidInput
-from discreet.ledger import Balance, Caps, Entry, Ledger
-from discreet.ledger.accounts import Terms, qualify_promise
+from discreet.ledger import Balance, Entry, Ledger
 from discreet.ledger.charge import LedgerRestore, LedgerVerification
 from discreet.planner.dp_comparison import DpComparison
-from discreet.planner.options import build_query_options
+from discreet.planner.options import QueryOptions, parse_range
 from discreet.privacy.cost import compute_pld_epsilon
-from discreet.query.validate import Question, parse_question
 from discreet.schema import Schema
 
-if TYPE_CHECKING:
-    from discreet.ledger.charge import Model
-
-ZERO = Fraction(0)
 ALL_ENTRIES = 2**62
 """More entries than a ledger has."""
 
@@ -56,6 +43,17 @@ def preview_to_json(preview: Preview) -> dict[str, object]:
     dp_payload = None if comparison is None else _build_dp_comparison(comparison)
     payload |= {"prior_use": preview.prior_use, "compared_with_dp": dp_payload}
     return payload | {"budget": [balance_to_json(balance) for balance in preview.balances]}
+
+
+def additions_to_json(answer: Answer, options: QueryOptions) -> dict[str, object]:
+    """Return, as JSON, the ranges and the population of an answer that were asked for with the question."""
+    payload: dict[str, object] = {}
+    if options.ranges:
+        payload["ranges"] = [answer.range(*parse_range(ends)).to_json() for ends in options.ranges]
+    if options.wants_population:
+        population = answer.population(size=options.population_size)
+        payload["population"] = [{name: estimate.to_json() for name, estimate in row.items()} for row in population]
+    return payload
 
 
 def balance_to_json(balance: Balance) -> dict[str, object]:
@@ -123,35 +121,8 @@ def find_current_snapshot(schema: Schema) -> Snapshot | None:
 
 def get_balances(schema: Schema, where: str | Path | None = None, analyst: str | None = None) -> tuple[Balance, ...]:
     """Return what is spent and left, of the data set and of one analyst; all is left before the first question."""
-    caps = Caps(schema.budget, schema.analyst_budget, schema.models)
-    owners = (None,) if analyst is None else (None, analyst)
     with open_own_ledger(schema, where) as ledger:
-        if ledger is None:
-            return tuple(_build_full_balance(caps, model, owner) for owner in owners for model in schema.models)
-        return tuple(balance for owner in owners for balance in ledger.balance(schema.name, caps, owner))
-
-
-def preview_with_ledger(
-    schema: Schema,
-    where: str | Path | None,
-    analyst: str,
-    question: Question,
-    *arguments: Any,
-    reuse: str | None = None,
-    **options: Any,
-) -> Preview:
-    """Preview a question with what the ledger has left; `arguments` are epsilon, prior, delta and model."""
-    any_price = is_any_price(reuse)
-    balances = get_balances(schema, where, analyst)
-    epsilon, prior, delta, model = (*arguments, None, None, None, None)[:4]
-    max_epsilon = get_min_left(balances, "dp" if delta is None else "approx-dp")
-    request = build_query_options(epsilon, delta, prior, model, max_epsilon=max_epsilon, **options)
-    snapshot = find_current_snapshot(schema)
-    snapshot_name = NO_SNAPSHOT if snapshot is None else snapshot.name
-    with open_own_ledger(schema, where) as ledger:
-        query = parse_question(question, schema)
-        result = preview_query(schema, query, request, ledger, snapshot_name, analyst, any_price)
-    return replace(result, balances=balances)
+        return list_balances(schema, analyst, ledger)
 
 
 def list_history(
@@ -188,9 +159,3 @@ def open_own_ledger(schema: Schema, where: str | Path | None) -> Iterator[Ledger
             raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
         ledger.compare(schema.name, FolderHeads(dataset_dir))
         yield ledger
-
-
-def _build_full_balance(caps: Caps, model: str, analyst: str | None) -> Balance:
-    cap = caps.dataset if analyst is None else caps.analyst
-    promise = qualify_promise(analyst, Terms.from_first_cap(cap, caps.models).describe_promise(model))
-    return Balance(cast("Model", model), analyst, ZERO, ZERO, cap, cap.epsilon, (), promise)

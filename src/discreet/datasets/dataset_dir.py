@@ -130,7 +130,7 @@ class DatasetManifest:
         return replace(self, snapshots=(*self.snapshots, snapshot))
 
 
-def _require_known(document: Mapping[str, Any], names: tuple[str, ...]) -> None:
+def _require_known(document: Mapping[str, object], names: tuple[str, ...]) -> None:
     """Refuse fields that a later version may have written, and this one would lose."""
     if not set(document) <= set(names):
         raise ValueError

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.datasets.dataset_dir import (
     FIRST_SNAPSHOT,
@@ -30,6 +30,8 @@ from discreet.schema.column import Kind
 from discreet.schema.yaml import SQL_NAME, WHITESPACE
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from discreet.sources.ingest import RegistrationReport
     from discreet.sources.protocol import Source
 
@@ -387,7 +389,7 @@ def open_source(schema: Schema, snapshot: Snapshot, raw: object = None) -> Sourc
     return IntegrityCheckedSource(source, files)
 
 
-def get_spark_session() -> Any:
+def get_spark_session() -> SparkSession:
     """Return the Spark session there is, or a quiet local one."""
     from discreet.sources.ingest.spark import silence_spark
 

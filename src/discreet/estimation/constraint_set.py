@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from discreet.estimation.least_squares import (
     parse_vector,
 )
 from discreet.formatting import AMOUNT_DIGITS, format_number
-from discreet.untrusted import CheckedValue, copy_list, copy_text, has_type, require_exact_class
+from discreet.untrusted import CheckedValue, copy_list, copy_text, has_exact_type, has_type, require_exact_class
 
 MAX_CELLS_SHOWN = 4
 """So many cells are named in words, at most."""
@@ -93,6 +92,12 @@ class Constraint(CheckedValue):
     def fact(self) -> Constraint:
         """Declare it to be taken from this data set; reconcile refuses it without accept_facts=True."""
         return replace(self, structural=False)
+
+
+StatedConstraint = str | Constraint
+CONSTRAINT_SYNTAX = (
+    "a constraint is written as: total = 1000, total <= 1000, total >= 10, each <= 50, each >= 1, rising or falling"
+)
 
 
 def total(value: object, of: object = None) -> Constraint:
@@ -161,7 +166,7 @@ def nested(parent: int | Mapping[int, Sequence[int]], parts: object = None) -> C
     return Constraint(name, "nested", (heads, tuple(lists)))
 
 
-def linear(B: Any, c: object) -> Constraint:  # noqa: N803 (the documents' letters)
+def linear(B: object, c: object) -> Constraint:  # noqa: N803 (the documents' letters)
     """State any linear facts of the exact answers.
 
     B' mu = c: B has a row for each cell and a column for each constraint, dense or sparse.
@@ -178,21 +183,36 @@ def copy_constraint(constraint: object) -> Constraint:
     return Constraint(original.name, original.rule, original.arguments, original.structural)
 
 
-def _copy_argument(argument: Any) -> Any:
+def copy_constraints(constraints: object) -> tuple[StatedConstraint, ...]:
+    """Copy what an analyst states as plain values: texts, and constraints that we made."""
+    if isinstance(constraints, str):
+        raise InvalidInput('constraints are a list, such as ["total = 1000"]')
+    return tuple(map(_copy_constraint, copy_list(constraints, "constraints")))
+
+
+def _copy_constraint(constraint: object) -> StatedConstraint:
+    if has_type(constraint, str):
+        return copy_text(constraint, "a constraint")
+    if has_type(constraint, Constraint):
+        return copy_constraint(constraint)
+    raise InvalidInput(f"a constraint is a text or a Constraint, got {type(constraint).__name__}; {CONSTRAINT_SYNTAX}")
+
+
+def _copy_argument(argument: object) -> object:
     """A copy of an argument, of builtin types, numpy's arrays and scipy's matrices alone."""
-    kind = type(argument)
-    if argument is None or kind is float:
+    if argument is None or type(argument) is float:
         return argument
-    if kind is tuple:
+    if type(argument) is tuple:
         return tuple(map(_copy_argument, argument))
     if has_type(argument, np.ndarray):
         copied: Array = np.array(argument, subok=False)
         if copied.dtype.kind in "if":
             return freeze_array(copied)
+    kind = type(argument)
     if kind.__name__ == "csc_array":
         from scipy import sparse
 
-        if kind is sparse.csc_array:
+        if has_exact_type(argument, sparse.csc_array):
             arrays = tuple(map(_copy_argument, (argument.data, argument.indices, argument.indptr)))
             return sparse.csc_array(arrays, shape=argument.shape)
     raise InvalidInput(f"a constraint is of numbers and cells, got {kind.__name__}; make it with total and its like")

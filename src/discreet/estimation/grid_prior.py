@@ -295,8 +295,7 @@ class PointGridPrior(GridPrior):
 
 
 def _normalize_mass(mass: Array) -> Array:
-    probabilities: Array = mass / mass.sum()
-    return probabilities
+    return np.asarray(mass / mass.sum())
 
 
 def parse_grid_prior(
@@ -328,27 +327,34 @@ def parse_grid_prior(
         raise InvalidInput(f"{what} is a number; its prior must be over numbers; {GRAMMAR}")
     first, stride = (prior.grid.origin - low) / step, prior.grid.step / step
     finer = isinstance(prior_input, Prior) and (1 / stride).denominator == (first / stride).denominator == 1
-    if prior.shape and (dense or former_step is not None or not finer):
+    is_between_steps = dense or former_step is not None
+    if prior.shape and (is_between_steps or not finer):
         shapes = parse_shapes(prior.shape)
         require_mass_within(shapes)
         shaped_prior = _build_shaped_prior(shapes, low, high, step, what, dense)
         return replace(shaped_prior, tail=tail, from_coarse_grid=True)
+    return replace(_select_points(prior, prior.grid, low, high, step, what, finer, is_between_steps), tail=tail)
+
+
+def _select_points(
+    prior: Prior, grid: Grid, low: Fraction, high: Fraction, step: Fraction, what: str, finer: bool, dense: bool
+) -> PointGridPrior:
+    """The points within the ends, as they are where the number can be anywhere, else at values that it can have."""
     values, mass = prior.floats(), prior.mass / prior.total
     inside = (values >= float(low)) & (values <= float(high))
     if float(mass[inside].sum()) < MIN_MASS_INSIDE:
         raise build_outside_error(low, high, what)
-    if dense or former_step is not None:
-        return PointGridPrior(
-            Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail, quantity_between=what
-        )
+    if dense:
+        return PointGridPrior(Prior(prior.mass[inside], prior.index[inside], grid, None), quantity_between=what)
+    first, stride = (grid.origin - low) / step, grid.step / step
     not_codes = inside & _are_not_codes(prior.index, first, stride)
     usable = inside & ~not_codes
-    usable_prior = Prior(prior.mass[usable], prior.index[usable], prior.grid, None) if usable.any() else None
+    usable_prior = Prior(prior.mass[usable], prior.index[usable], grid, None) if usable.any() else None
     if finer and not_codes.any():
-        usable_prior = _move_to_nearest(prior, prior.grid, inside, low, high, step)
+        usable_prior = _move_to_nearest(prior, grid, inside, low, high, step)
     if usable_prior is None or usable_prior.total < MIN_MASS_INSIDE * prior.total:
         raise build_no_value_error(step, what, "give weights to such values")
-    return PointGridPrior(usable_prior, tail, has_moved_values=bool(not_codes.any()))
+    return PointGridPrior(usable_prior, has_moved_values=bool(not_codes.any()))
 
 
 def _move_to_nearest(

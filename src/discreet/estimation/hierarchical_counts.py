@@ -308,8 +308,7 @@ def sum_squares_over_ranges(weights: Array, starts: IntArray) -> Array:
     after, later = prefix_sums[ends - 1], count - ends
     linear_sums = np.add.reduceat(prefix_sums, starts) + later * after
     square_sums = np.add.reduceat(prefix_sums * prefix_sums, starts) + later * after**2
-    sums: Array = (count + 1) * square_sums - linear_sums**2
-    return sums
+    return np.asarray((count + 1) * square_sums - linear_sums**2)
 
 
 def count_halvings(count: int) -> int:

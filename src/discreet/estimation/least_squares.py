@@ -15,13 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.untrusted import CheckedValue
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import SuperLU
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -98,12 +101,13 @@ def parse_variances(variance: object, answers: int) -> Array:
     return np.array(np.broadcast_to(array, (answers,)))
 
 
-def parse_matrix(entries: Any, shape: tuple[int | None, int | None], what: str) -> Sparse:
+def parse_matrix(entries: object, shape: tuple[int | None, int | None], what: str) -> Sparse:
     """Read a finite matrix named in MATRIX_SHAPES, dense or sparse, as sparse; None in the shape is any number."""
     from scipy import sparse
 
-    is_sparse = sparse.issparse(entries) and entries.ndim == 2
-    matrix = sparse.csc_array(entries, copy=True) if is_sparse else parse_floats(entries, what)
+    matrix: Sparse = entries
+    is_sparse = sparse.issparse(matrix) and matrix.ndim == 2
+    matrix = sparse.csc_array(matrix, copy=True) if is_sparse else parse_floats(matrix, what)
     if matrix.ndim != 2:
         raise InvalidInput(f"{what} has {MATRIX_SHAPES[what]}")
     for need, has, side in zip(shape, matrix.shape, ("row", "column"), strict=True):
@@ -153,7 +157,7 @@ class NormalEquations(CheckedValue):
         return (self.unit.T @ self.unit).tocsc()
 
     @cached_property
-    def factor(self) -> Any:
+    def factor(self) -> SuperLU:
         """The factor of S'S."""
         return _factor_gram(self.gram)
 
@@ -285,7 +289,7 @@ def _compute_residual(unit: Sparse, units: Array, independent: Places, columns: 
     return np.asarray(residual / np.maximum(np.linalg.norm(columns * units[:, None], axis=0), 1 / MAX_NUMBER))
 
 
-def _factor_gram(gram: Sparse) -> Any:
+def _factor_gram(gram: Sparse) -> SuperLU:
     """A sparse factor with the diagonal as pivots."""
     from scipy import sparse
     from scipy.sparse.linalg import splu
@@ -314,7 +318,7 @@ def _compute_dense_forms(unit: Sparse, gram: Sparse, block: int = 1024) -> Array
     return np.concatenate([np.asarray(part.multiply(part @ inverse).sum(axis=1)).ravel() for part in parts])
 
 
-def compute_selected_inverse(gram: Sparse, factor: Any) -> Sparse:
+def compute_selected_inverse(gram: Sparse, factor: SuperLU) -> Sparse:
     """The inverse on the pattern of the factor, the constraints in their own order."""
     from scipy import sparse
 

@@ -135,7 +135,7 @@ def compute_worst_quantile(confidence: object) -> float:
     return max(NormalDist().inv_cdf((1 + level) / 2), -math.log1p(-level) / math.sqrt(2))
 
 
-def refine_linear(noisy: object, B: Any, c: object, variance: object = None) -> Refined:  # noqa: N803
+def refine_linear(noisy: object, B: object, c: object, variance: object = None) -> Refined:  # noqa: N803
     """Compute the best linear unbiased answers that satisfy B' mu = c: least squares, weighted by 1/variance.
 
     B has a row for each answer and a column for each constraint, dense or scipy sparse. The variance of the noise is
@@ -207,7 +207,7 @@ class LinearRefinement(CheckedValue):
             object.__setattr__(self, name, freeze_array(array))
 
     @staticmethod
-    def best(B: Any, variance: object = None) -> LinearRefinement:  # noqa: N803
+    def best(B: object, variance: object = None) -> LinearRefinement:  # noqa: N803
         """Build the best linear unbiased one for these constraints, none of which the others may imply."""
         columns = parse_matrix(B, (None, None), "B")
         if columns.shape[0] > MAX_ANSWERS:
@@ -230,14 +230,14 @@ class LinearRefinement(CheckedValue):
             raise InvalidInput(f"this refinement is of {len(self.A)} answers, got {len(answers)}")
         return np.asarray(self.A @ answers + self.D @ parse_constants(c, self.D.shape[1]) + self.h)
 
-    def is_constrained(self, B: Any) -> bool:  # noqa: N803
+    def is_constrained(self, B: object) -> bool:  # noqa: N803
         """Whether B' of the refined answers is c, whatever the noisy ones and c are: B'A = 0, B'D = I, B'h = 0."""
         columns = self._parse_constraints(B)
         size = np.maximum(1.0, np.abs(columns).max(axis=0, initial=0.0))[:, None]
         holds = _are_close(columns.T @ self.D, np.eye(columns.shape[1])) and _are_close(columns.T @ self.A / size, 0.0)
         return holds and _are_close(columns.T @ self.h / size[:, 0], 0.0)
 
-    def is_unbiased(self, B: Any) -> bool:  # noqa: N803
+    def is_unbiased(self, B: object) -> bool:  # noqa: N803
         """Whether the refined answers are right on average wherever B' mu = c: A + D B' = I and h = 0."""
         columns = self._parse_constraints(B)
         return _are_close(self.A + self.D @ columns.T, np.eye(len(self.A))) and _are_close(self.h, 0.0)
@@ -249,11 +249,11 @@ class LinearRefinement(CheckedValue):
         """
         return np.asarray((self.A * parse_variances(variance, len(self.A))) @ self.A.T)
 
-    def _parse_constraints(self, B: Any) -> Array:  # noqa: N803
+    def _parse_constraints(self, B: object) -> Array:  # noqa: N803
         return np.asarray(parse_matrix(B, self.D.shape, "B").toarray())
 
 
-def _are_close(first: Any, second: Any) -> bool:
+def _are_close(first: Array, second: Array | float) -> bool:
     return bool(np.abs(first - second).max(initial=0.0) <= EXACT_TOLERANCE)
 
 

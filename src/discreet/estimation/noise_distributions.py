@@ -187,8 +187,7 @@ def compute_uniform_tail(sides: Array, distance: Array) -> Array:
         if not corner <= nearest:  # such a one cuts nothing off
             volume += side * np.maximum(corner - distance, 0.0) ** len(large_sides)
     full_volume = math.factorial(len(large_sides)) * math.prod((2 * large_sides).tolist())
-    share: Array = np.clip(2 * volume / full_volume, 0.0, 1.0)
-    return share
+    return np.asarray(np.clip(2 * volume / full_volume, 0.0, 1.0))
 
 
 @lru_cache(maxsize=16)

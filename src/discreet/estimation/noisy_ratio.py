@@ -234,8 +234,7 @@ def _log_sum_exp(logs: Array) -> Array:
     highest = logs.max(axis=0)
     below = logs - highest[None]
     np.exp(below, out=below)  # in place: they are large
-    total: Array = highest + np.log(below.sum(axis=0))
-    return total
+    return np.asarray(highest + np.log(below.sum(axis=0)))
 
 
 @dataclass(frozen=True, eq=False)

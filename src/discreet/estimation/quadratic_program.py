@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput, Unsupported
 from discreet.estimation.constraint_set import NO_OWNER, ConstraintSet
 from discreet.estimation.least_squares import Array, Places, Sparse, build_normal_equations
+
+if TYPE_CHECKING:
+    from clarabel import DefaultSolution
 
 Flags = NDArray[np.bool_]
 STEP_FRACTIONS = (0.99, 0.9, 0.7)
@@ -29,7 +32,7 @@ CONSTRAINT_TOLERANCE = 1e-9
 """Every constraint holds to this part of the numbers in it."""
 
 
-def solve_with_clarabel(squares: Array, rows: Sparse, right: Array, equal: int) -> Any:
+def solve_with_clarabel(squares: Array, rows: Sparse, right: Array, equal: int) -> DefaultSolution:
     """Minimize the sum of squares * x^2 with rows x <= right, the first `equal` of them with equality."""
     import clarabel
     from scipy import sparse
@@ -47,12 +50,12 @@ def solve_with_clarabel(squares: Array, rows: Sparse, right: Array, equal: int) 
     return solution
 
 
-def has_converged(solution: Any) -> bool:
+def has_converged(solution: DefaultSolution) -> bool:
     """Whether the solver came to rest, so that its answer is the best there is."""
     return str(solution.status) == "Solved"
 
 
-def is_infeasible(solution: Any) -> bool:
+def is_infeasible(solution: DefaultSolution) -> bool:
     """Whether the solver shows that no answer satisfies all; its dual then says which contradict each other."""
     return "Infeasible" in str(solution.status)
 

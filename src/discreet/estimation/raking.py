@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -203,7 +202,7 @@ def _scale_sums(sums: NDArray[np.float64], part: Mask, rows: int) -> None:
         sums[part] *= rows / sums[part].sum()
 
 
-def _apportion(counts: NDArray[Any], where: Mask, total: int) -> CellCounts:
+def _apportion(counts: CellCounts | Array, where: Mask, total: int) -> CellCounts:
     """Whole counts in these cells alone that add up to the total, in proportion to the given; evenly if all are 0."""
     shares = np.where(where, counts, 0).astype(np.float64)
     shares = shares if shares.any() else where.astype(np.float64)
@@ -228,8 +227,7 @@ def shrink_dependence(noisy: CellCounts, independent: Array, deviation: float) -
     is_signal = values > (1 + math.sqrt(shape)) * unit
     scaled = values[is_signal] / unit
     shrunk_values = np.sqrt(np.maximum((scaled**2 - shape - 1) ** 2 - 4 * shape, 0)) / scaled * unit
-    table: Array = independent + (left[:, is_signal] * shrunk_values) @ right[is_signal]
-    return table
+    return np.asarray(independent + (left[:, is_signal] * shrunk_values) @ right[is_signal])
 
 
 def fit_margins(table: Array, first: CellCounts, second: CellCounts, structural_zeros: Mask | None = None) -> Array:
@@ -256,8 +254,7 @@ def fit_margins(table: Array, first: CellCounts, second: CellCounts, structural_
 def _compute_margin_change(row_gaps: Array, column_gaps: Array) -> Array:
     """The least change, in squares, that adds these to the margins; both add up to the same."""
     rows, columns = len(row_gaps), len(column_gaps)
-    change: Array = row_gaps[:, None] / columns + column_gaps[None, :] / rows - row_gaps.sum() / (rows * columns)
-    return change
+    return np.asarray(row_gaps[:, None] / columns + column_gaps[None, :] / rows - row_gaps.sum() / (rows * columns))
 
 
 def round_table(

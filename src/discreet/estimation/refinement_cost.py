@@ -12,17 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
+from discreet.estimation.least_squares import Array, Sparse
 from discreet.formatting import format_cost
 from discreet.numeric import as_positive, format_exact
 from discreet.privacy.guarantee import Guarantee
-
-Reals = NDArray[np.float64]
 
 RANGE_TOLERANCE = 1e-9
 """A direction of T shorter than this, beside A's rows and 1, reaches nothing; so too large a rho errs to infinity."""
@@ -34,12 +32,12 @@ ROUND_UP_CONTEXT = Context(prec=6, rounding=ROUND_CEILING)
 
 
 def rho(
-    A: Any,  # noqa: N803 (the documents' letters)
-    D: Any,  # noqa: N803
-    noise_scale: Any,
-    constants_change: Any,
-    answers_change: Any,
-    components: Any = None,
+    A: object,  # noqa: N803 (the documents' letters)
+    D: object,  # noqa: N803
+    noise_scale: object,
+    constants_change: object,
+    answers_change: object,
+    components: object = None,
 ) -> float:
     """Compute what answers that were refined by exact facts reveal about a person.
 
@@ -54,18 +52,18 @@ def rho(
     return released.compute_apart() if len(released.rows) == 1 else released.compute_together()
 
 
-def compute_rho_apart(A: Any, D: Any, noise_scale: Any, constants_change: Any, answers_change: Any) -> float:  # noqa: N803
+def compute_rho_apart(A: Array, D: Array, scale: Array, constants_change: Array, answers_change: Array) -> float:  # noqa: N803
     """Compute the largest loss of one component of A x + D c released alone."""
-    return _build_components(A, D, noise_scale, constants_change, answers_change, None).compute_apart()
+    return _build_components(A, D, scale, constants_change, answers_change, None).compute_apart()
 
 
 def scale_for_rho(
-    epsilon: Any,
-    A: Any,  # noqa: N803
-    D: Any,  # noqa: N803
-    constants_change: Any,
-    answers_change: Any,
-    components: Any = None,
+    epsilon: object,
+    A: object,  # noqa: N803
+    D: object,  # noqa: N803
+    constants_change: object,
+    answers_change: object,
+    components: object = None,
 ) -> float:
     """Compute the noise scale of all answers that brings rho to epsilon; 0 where nothing that is released changes."""
     wanted = as_positive(epsilon, "epsilon")
@@ -117,12 +115,12 @@ def shorten_rho(value: float) -> Fraction:
 class _ReleasedComponents:
     """The components that are released, with v, the answers and T in units of the noise, the largest scale being 1."""
 
-    rows: Reals
-    answers: Reals
+    rows: Array
+    answers: Array
     """mu - mu', a row for each pair of neighbours."""
-    shifts: Reals
+    shifts: Array
     """P D (c - c'), likewise."""
-    sizes: Reals
+    sizes: Array
     """The largest sum of terms in the shifts of a pair, which their rounding is measured by."""
     reference: float
     scale: float
@@ -150,7 +148,7 @@ class _ReleasedComponents:
         pairs = zip(targets, self.answers, self.shifts, strict=True)
         return max(self._bound_least_sum(basis[:visible_rank], *pair) for pair in pairs) / self.scale
 
-    def _bound_least_sum(self, basis: Reals, target: Reals, answers: Reals, shift: Reals) -> float:
+    def _bound_least_sum(self, basis: Array, target: Array, answers: Array, shift: Array) -> float:
         """The least sum of |v| with basis v = target, from above; the basis is orthonormal, so any v can be mended."""
         solution = _find_shortest(basis, target)
         solution = solution + (target - basis @ solution) @ basis
@@ -162,7 +160,7 @@ class _ReleasedComponents:
         return float(max(self.rows.shape) * ROUNDING_ERROR * self.reference)
 
 
-def _find_shortest(basis: Reals, target: Reals) -> Reals:
+def _find_shortest(basis: Array, target: Array) -> Array:
     """About the v of least sum of |v| with basis v = target; where no solver is needed or none helps, a v."""
     from scipy.optimize import linprog
 
@@ -175,15 +173,21 @@ def _find_shortest(basis: Reals, target: Reals) -> Reals:
 
 
 def _build_components(
-    matrix: Any, of_constants: Any, noise_scale: Any, constants_change: Any, answers_change: Any, components: Any
+    A: object,  # noqa: N803
+    D: object,  # noqa: N803
+    noise_scale: object,
+    constants_change: object,
+    answers_change: object,
+    components: object,
 ) -> _ReleasedComponents:
-    count, width = _get_shape(matrix, "A")
+    matrix, constants_matrix = _read_matrix(A, "A"), _read_matrix(D, "D")
+    count, width = matrix.shape
     chosen = _parse_components(components, count)
     if len(chosen) * width > MAX_ENTRIES:
         raise InvalidInput(f"rho is of at most {MAX_ENTRIES:,} entries of A at once; give fewer components")
-    if _get_shape(of_constants, "D")[0] != count:
-        raise InvalidInput(f"D must have a row for each of the {count} rows of A, got {np.shape(of_constants)[0]}")
-    rows, constants = _select_rows(matrix, chosen, "A"), _select_rows(of_constants, chosen, "D")
+    if constants_matrix.shape[0] != count:
+        raise InvalidInput(f"D must have a row for each of the {count} rows of A, got {constants_matrix.shape[0]}")
+    rows, constants = _select_rows(matrix, chosen, "A"), _select_rows(constants_matrix, chosen, "D")
     scales = _parse_scales(noise_scale, width)
     changes = _parse_changes(constants_change, constants.shape[1], "constants_change")
     answers = _parse_changes(answers_change, width, "answers_change")
@@ -204,19 +208,23 @@ def _build_components(
     )
 
 
-def _get_shape(matrix: Any, name: str) -> tuple[int, int]:
-    shape = np.shape(matrix if hasattr(matrix, "tocsr") else np.array(matrix, dtype=np.object_))
-    if len(shape) != 2 or (name == "A" and 0 in shape):
+def _read_matrix(entries: object, name: str) -> Sparse:
+    """A matrix by rows, dense or sparse, its entries not looked at yet."""
+    if hasattr(entries, "tocsr"):
+        matrix = entries.tocsr()
+    else:
+        matrix = entries if isinstance(entries, np.ndarray) else np.array(entries, dtype=np.object_)
+    if len(matrix.shape) != 2 or (name == "A" and 0 in matrix.shape):
         raise InvalidInput(f"{name} must be a matrix, dense or sparse, with a row for each refined number")
-    return shape[0], shape[1]
+    return matrix
 
 
-def _select_rows(matrix: Any, places: NDArray[np.intp], name: str) -> Reals:
-    rows = matrix.tocsr()[places].toarray() if hasattr(matrix, "tocsr") else np.asarray(matrix)[places]
-    return _parse_finite(rows, name)
+def _select_rows(matrix: Sparse, places: NDArray[np.intp], name: str) -> Array:
+    rows = matrix[places]
+    return _parse_finite(rows.toarray() if hasattr(rows, "toarray") else rows, name)
 
 
-def _parse_finite(numbers: Any, name: str) -> Reals:
+def _parse_finite(numbers: object, name: str) -> Array:
     try:
         array = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError):
@@ -226,7 +234,7 @@ def _parse_finite(numbers: Any, name: str) -> Reals:
     return array
 
 
-def _parse_components(components: Any, count: int) -> NDArray[np.intp]:
+def _parse_components(components: object, count: int) -> NDArray[np.intp]:
     if components is None:
         return np.arange(count)
     listed = list(components) if isinstance(components, Sequence | np.ndarray) else [components]
@@ -236,14 +244,14 @@ def _parse_components(components: Any, count: int) -> NDArray[np.intp]:
     return np.array(listed, dtype=np.intp)
 
 
-def _parse_scales(noise_scale: Any, width: int) -> Reals:
+def _parse_scales(noise_scale: object, width: int) -> Array:
     scales = _parse_finite(noise_scale, "noise_scale")
     if scales.shape not in {(), (width,)} or not (scales > 0).all():
         raise InvalidInput(f"noise_scale must be a number above 0, or one for each of the {width} answers")
     return np.broadcast_to(scales, (width,))
 
 
-def _parse_changes(change: Any, width: int, name: str) -> Reals:
+def _parse_changes(change: object, width: int, name: str) -> Array:
     """One row for each pair of neighbours."""
     rows = _parse_finite(change, name)
     if rows.ndim not in {1, 2} or rows.shape[-1] != width or not len(np.atleast_2d(rows)):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from operator import add
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from discreet.errors import InvalidInput, Unavailable
 from discreet.formatting import format_cost
@@ -127,9 +127,9 @@ class Terms:
         """The orders, each with the epsilon it costs before anything is spent."""
         return _compute_order_costs(self.orders, self.cap.delta)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The terms as an entry of the chain has them, all numbers exact; an older one has no models."""
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             "cap": {name: str(value) for name, value in self.cap.list_amounts().items()},
             "ceiling": str(self.ceiling),
             "delta": str(self.delta),
@@ -145,11 +145,13 @@ class Terms:
         return fields
 
     @staticmethod
-    def from_json(fields: Mapping[str, Any]) -> Terms:
-        """The terms that an entry has; ValueError where they are none."""
+    def from_json(fields: Mapping[str, object]) -> Terms:
+        """The terms that an entry has; KeyError, TypeError or ValueError where they are none."""
         ceiling, delta, highest = (_parse_fraction(fields[name]) for name in ("ceiling", "delta", "highest"))
-        orders = tuple((_parse_fraction(order), _parse_fraction(share)) for order, share in fields["orders"])
-        cap = _parse_cap(fields["cap"])
+        cap, pairs = _parse_cap(fields["cap"]), fields["orders"]
+        if not isinstance(pairs, list):
+            raise TypeError
+        orders = tuple((_parse_fraction(order), _parse_fraction(share)) for order, share in pairs)
         terms = Terms(cap, ceiling, delta, highest, orders, fields["late"] is True, fields["late_delta"] is True)
         forgotten, forgotten_delta = (
             _parse_fraction(fields.get(name, "0")) for name in ("forgotten", "forgotten_delta")
@@ -188,16 +190,18 @@ def read_terms(text: str) -> Terms:
         raise Unavailable(DAMAGED_AMOUNT) from None
 
 
-def _parse_cap(document: Mapping[str, str]) -> Budget:
+def _parse_cap(document: object) -> Budget:
     """A cap by the names that a budget declares its numbers by."""
-    numbers = {name: _parse_fraction(value) for name, value in document.items()}
+    numbers = {name: _parse_fraction(text) for name, text in document.items()} if isinstance(document, dict) else {}
     if not set(numbers) <= {"epsilon", "delta", "max_epsilon"}:
         raise ValueError
     epsilon, delta, highest = numbers["epsilon"], numbers.get("delta", Fraction(0)), numbers.get("max_epsilon")
     return Budget(epsilon=epsilon, delta=delta, max_epsilon=highest)
 
 
-def _parse_fraction(text: str) -> Fraction:
+def _parse_fraction(text: object) -> Fraction:
+    if not isinstance(text, str):
+        raise TypeError
     try:
         return Fraction(text)
     except ZeroDivisionError:
@@ -209,10 +213,10 @@ def sort_models(models: Collection[str]) -> tuple[str, ...]:
     return tuple(model for model in MODELS if model in models)
 
 
-def _parse_models(names: list[str]) -> tuple[str, ...]:
-    if sort_models(names) != tuple(names):
+def _parse_models(names: object) -> tuple[str, ...]:
+    if not isinstance(names, list) or sort_models(names) != tuple(names):
         raise ValueError
-    return sort_models(names)
+    return tuple(names)
 
 
 def _select_enforced_models(

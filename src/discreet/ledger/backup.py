@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from sqlalchemy import Connection, Row, Table, func, insert, inspect, select
 
@@ -249,7 +248,7 @@ def _copy_tables(source: Connection, target: Connection, stage: StageCallback) -
                 stage(f"copying: {done} of {total}")
 
 
-def _insert_rows(target: Connection, table: Table, batch: list[dict[str, Any]]) -> None:
+def _insert_rows(target: Connection, table: Table, batch: list[dict[str, object]]) -> None:
     try:
         target.execute(insert(table), batch)
     except UnicodeEncodeError:
@@ -343,7 +342,7 @@ def _require_replaceable(target: Path, force: bool, where: str | Path, source: D
                 )
 
 
-def _read_heads(target: Path, ledger: str) -> list[Row[Any]]:
+def _read_heads(target: Path, ledger: str) -> list[Row[*tuple[object, ...]]]:
     with suppress(DiscreetError), open_immutable(target, LOCK_TIMEOUT) as connection:
         if connect.read_ledger_info(connection).id == ledger:
             return list(connection.execute(select(heads)))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import mul
-from typing import Any, Literal
+from typing import Literal
 
 from sqlalchemy import Connection, Select, bindparam, select
 
@@ -250,7 +250,7 @@ def find_degradable_entry(connection: Connection, charge: Charge) -> Body | None
 
 
 def _find_source(
-    connection: Connection, statement: Select[Any], charge: Charge, parameters: Mapping[str, object] | None = None
+    connection: Connection, statement: Select[int], charge: Charge, parameters: Mapping[str, object] | None = None
 ) -> Body | None:
     row = connection.execute(statement, _build_parameters(charge) | dict(parameters or {})).one_or_none()
     return None if row is None else find_body(connection, charge.dataset, row.source)

@@ -115,7 +115,7 @@ UNRECORDED_MARK: Body = {"unrecorded": True}
 """Marks the entry of a loss that was admitted under caps that the ledger does not know."""
 
 
-def encode_canonical(body: Mapping[str, Any]) -> str:
+def encode_canonical(body: Mapping[str, object]) -> str:
     """Encode a body as it is stored."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"))
 
@@ -131,7 +131,7 @@ def parse_body(body: str) -> Body:
     return parsed_body
 
 
-def extract_columns(body: Body) -> dict[str, Any]:
+def extract_columns(body: Body) -> dict[str, object]:
     """Extract the columns that an entry is found by from its body."""
     names = ("dataset", "seq", "kind", "analyst", "key", "finds", "source")
     epsilon = body.get("stored_epsilon")

@@ -37,8 +37,7 @@ def find_revision(connection: Connection, table: str) -> str | None:
     """The version that a set of tables has; None where nobody has said. Alembic, which takes long to load, is not."""
     if not inspect(connection).has_table(table):
         return None
-    revision: str | None = connection.scalar(select(named(table, column("version_num")).c.version_num))
-    return revision
+    return connection.scalar(select(named(table, column("version_num")).c.version_num))
 
 
 def stamp_revision(connection: Connection, versions: Path, table: str, revision: str = LATEST_REVISION) -> None:

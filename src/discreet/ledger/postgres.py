@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from sqlalchemy import Connection, create_engine, text
@@ -19,6 +19,10 @@ from sqlalchemy import Connection, create_engine, text
 from discreet.errors import Unavailable, Unsupported
 from discreet.ledger.database import DATABASE_REPLACED, translate_database_errors
 from discreet.ledger.storage import about
+
+if TYPE_CHECKING:
+    from psycopg import Connection as Session
+    from psycopg.rows import TupleRow
 
 # A server or a user may have traded durability away; here it is asked back.
 SET_SETTINGS = text(
@@ -94,13 +98,13 @@ class Postgres:
         """Leave the parent's connections to the parent."""
         self._engine.dispose(close=False)
 
-    def _connect(self) -> Any:
+    def _connect(self) -> Session[TupleRow]:
         import psycopg
 
-        connection: Any = psycopg.connect(self._address, connect_timeout=max(2, int(self._timeout)))
+        connection = psycopg.connect(self._address, connect_timeout=max(2, int(self._timeout)))
         try:
             server_id = _read_system_identifier(connection)
-            database_id = server_id, int(connection.execute(SELECT_DATABASE_NUMBER).fetchone()[0])
+            database_id = server_id, int(connection.execute(SELECT_DATABASE_NUMBER).fetchall()[0][0])
             connection.rollback()
             if self._database_id not in (None, database_id):  # whatever their names
                 raise Unavailable(DATABASE_REPLACED)
@@ -111,12 +115,12 @@ class Postgres:
         return connection
 
 
-def _read_system_identifier(connection: Any) -> int | None:
+def _read_system_identifier(connection: Session[TupleRow]) -> int | None:
     """What a server was given when it was made; None where the user may not read it."""
     import psycopg
 
     try:
-        return int(connection.execute(SELECT_SERVER_IDENTIFIER).fetchone()[0])
+        return int(connection.execute(SELECT_SERVER_IDENTIFIER).fetchall()[0][0])
     except psycopg.errors.InsufficientPrivilege:
         return None
     finally:

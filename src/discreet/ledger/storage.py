@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Row
@@ -139,12 +138,12 @@ INDICES = (
 )
 
 
-def match_parameters(table: sa.Table, *names: str) -> list[Any]:
+def match_parameters(table: sa.Table, *names: str) -> list[sa.ColumnElement[bool]]:
     """The conditions that columns of a table equal the parameters `by_` and their names."""
     return [table.c[name] == sa.bindparam(f"by_{name}") for name in names]
 
 
-def _select_dataset_accounts(table: sa.Table, *any_of: sa.ColumnElement[bool]) -> sa.Select[Any]:
+def _select_dataset_accounts(table: sa.Table, *any_of: sa.ColumnElement[bool]) -> sa.Select[int]:
     return (
         sa.select(table.c.epoch)
         .where(*match_parameters(table, "dataset"), table.c.owner == "", sa.or_(*any_of))
@@ -188,7 +187,7 @@ SELECT_REUSES = sa.select(entries.c.source).where(
     *match_parameters(entries, "dataset", "analyst"), entries.c.kind == "reuse"
 )
 NOTHING = format_stored_amount(0)
-SELECT_NOT_DP: Mapping[Model, list[sa.Select[Any]]] = {
+SELECT_NOT_DP: Mapping[Model, list[sa.Select[int]]] = {
     "approx-dp": [
         _select_dataset_accounts(
             table, table.c.epsilon != table.c.dp, table.c.other != NOTHING, table.c.delta != NOTHING
@@ -222,11 +221,11 @@ def lock_head(connection: Connection, dataset: str) -> Head | None:
     return _parse_head(connection.execute(SELECT_HEAD_FOR_UPDATE, {"by_dataset": dataset}).one_or_none())
 
 
-def _parse_head(row: Row[Any] | None) -> Head | None:
+def _parse_head(row: Row[*tuple[object, ...]] | None) -> Head | None:
     return None if row is None else Head(**{name: getattr(row, name) for name in HEAD_COLUMNS})
 
 
-def _extract_head_columns(head: Head) -> dict[str, Any]:
+def _extract_head_columns(head: Head) -> dict[str, object]:
     return {name: getattr(head, name) for name in HEAD_COLUMNS}
 
 
@@ -381,16 +380,16 @@ def list_owners(connection: Connection, head: Head) -> list[str]:
     return sorted(names)
 
 
-def _read_account(connection: Connection, statement: sa.Select[Any], key: Mapping[str, Any]) -> Account:
+def _read_account(connection: Connection, statement: sa.Select[*tuple[str, ...]], key: Mapping[str, object]) -> Account:
     row = connection.execute(statement, {f"by_{name}": value for name, value in key.items()}).one_or_none()
     return EMPTY_ACCOUNT if row is None else Account(*map(parse_stored_amount, row))
 
 
-def _build_account_key(head: Head, owner: str) -> dict[str, Any]:
+def _build_account_key(head: Head, owner: str) -> dict[str, object]:
     return {"dataset": head.dataset, "epoch": head.epoch, "owner": owner}
 
 
-def _build_part_key(head: Head, owner: str, part: SubAccount) -> dict[str, Any]:
+def _build_part_key(head: Head, owner: str, part: SubAccount) -> dict[str, object]:
     return _build_account_key(head, owner) | {"kind": part.kind, "part": part.name}
 
 
@@ -412,11 +411,11 @@ def _read_other_parts(
 
 
 @cache
-def _select_largest(components: tuple[tuple[AccountKind, str], ...]) -> sa.CompoundSelect[Any]:
+def _select_largest(components: tuple[tuple[AccountKind, str], ...]) -> sa.CompoundSelect[AccountKind, str, str]:
     return sa.union_all(*(_select_largest_parts(kind, name) for kind, name in components))
 
 
-def _select_largest_parts(kind: AccountKind, name: str) -> sa.Select[Any]:
+def _select_largest_parts(kind: AccountKind, name: str) -> sa.Select[AccountKind, str, str]:
     is_other = sa.and_(parts.c.kind == kind, parts.c.part != sa.bindparam(f"beside_{kind}"))
     ordered = (
         sa.select(parts.c[name].label("amount"))

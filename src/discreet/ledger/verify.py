@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from typing import Any, Protocol
+from typing import Protocol
 
-from sqlalchemy import Connection, Row, inspect, select
+from sqlalchemy import Column, Connection, Row, inspect, select
 
 from discreet.errors import ClaimFailed, DiscreetError, Unavailable
 from discreet.ledger import chain, storage
@@ -320,7 +320,7 @@ def _verify_dataset(database: Database, replay: ChainReplay, progress: Progress)
         progress(replay.head.seq, max(replay.head.seq, head.seq))
 
 
-def _replay_batch(connection: Connection, batch: list[Row[Any]], replay: ChainReplay) -> None:
+def _replay_batch(connection: Connection, batch: list[Row[*tuple[object, ...]]], replay: ChainReplay) -> None:
     """Each entry is in its place, with the hash that its body gives, its columns, and a meaning."""
     sources = {row.source for row in batch if row.source is not None}
     bodies = _read_texts(connection, entries.c.body, sources, replay.head.dataset)
@@ -340,13 +340,13 @@ def _replay_batch(connection: Connection, batch: list[Row[Any]], replay: ChainRe
             raise _build_entry_error(head, "it does not follow from the entries before it and its answer") from None
 
 
-def _read_texts(connection: Connection, column: Any, seqs: set[int], dataset: str) -> dict[int, str]:
+def _read_texts(connection: Connection, column: Column[str], seqs: set[int], dataset: str) -> dict[int, str]:
     table = column.table
     statement = select(table.c.seq, column).where(table.c.dataset == dataset, table.c.seq.in_(seqs))
     return dict(connection.execute(statement).all())
 
 
-def _parse_entry_body(row: Row[Any]) -> Body | None:
+def _parse_entry_body(row: Row[*tuple[object, ...]]) -> Body | None:
     """The body of an entry, if it is in canonical form and the columns are its own."""
     try:
         body = chain.parse_body(row.body)

@@ -74,8 +74,7 @@ class PowerFactors:
 
     def to_floats(self, count: int) -> NDArray[np.float64]:
         """The factors of the first blocks, for what may be approximate."""
-        powers: NDArray[np.float64] = np.exp(np.log1p(-float(1 - self.ratio)) * np.array(self.levels[:count]))
-        return powers
+        return np.asarray(np.exp(np.log1p(-float(1 - self.ratio)) * np.array(self.levels[:count])))
 
     def sample_block(self, masses: list[int], entropy: Entropy) -> int:
         """Inversion with a uniform number and sums known to `precision` bits, more of both until there is no doubt."""

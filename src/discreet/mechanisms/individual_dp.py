@@ -56,12 +56,12 @@ class IndividualVector(CheckedValue):
         group: object = 1,
         pure_epsilon: object = 20,
     ) -> None:
-        whats = tuple(copy_value(what, "an order statistic") for what in copy_list(whats, "order statistics"))
-        for what in whats:
-            find_rank(what, 1)
-        if not whats:
+        names = tuple(copy_value(what, "an order statistic") for what in copy_list(whats, "order statistics"))
+        for name in names:
+            find_rank(name, 1)
+        if not names:
             raise InvalidInput("ask for at least one order statistic")
-        set_fields(self, whats=whats, epsilon=as_positive(epsilon, "epsilon"), grid=BoundedGrid.of(lower, upper, step))
+        set_fields(self, whats=names, epsilon=as_positive(epsilon, "epsilon"), grid=BoundedGrid.of(lower, upper, step))
         set_fields(self, group=as_int(group, "group"), floor=as_positive(pure_epsilon, "E"))
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:

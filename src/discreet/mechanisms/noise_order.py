@@ -187,9 +187,10 @@ def _as_points(distribution: GridDistribution) -> dict[Point, Fraction]:
     return {_as_point(point): as_rational(p, "a probability") for point, p in pairs}
 
 
-def _as_point(point: int | Point) -> Point:
+def _as_point(point: object) -> Point:
     plain_point = copy_value(point, "a point")
-    coordinates: Point = plain_point if type(plain_point) is tuple else (plain_point,)
-    if not all(type(coordinate) is int for coordinate in coordinates):
+    coordinates = plain_point if isinstance(plain_point, tuple) else (plain_point,)
+    whole_numbers = tuple(coordinate for coordinate in coordinates if type(coordinate) is int)
+    if len(whole_numbers) < len(coordinates):
         raise InvalidInput("a point of a grid must be a whole number or a tuple of whole numbers")
-    return coordinates
+    return whole_numbers

@@ -39,6 +39,8 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.untrusted import CheckedValue, copy_value, set_fields
 
 ColumnValues = ArrayLike | Sequence[object]
+ColumnArray = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.object_]
+UnitArray = NDArray[np.int64] | NDArray[np.float64]
 MAX_UNITS = 2**61
 """Bounds beyond this many grid steps from 0 leave no room for differences in 64 bits."""
 
@@ -106,7 +108,7 @@ class BoundedGrid:
         units[~is_float] = [min(max(number // self.step, self.low), self.high) for number in exact]
         return units
 
-    def _units_from_floats(self, column: NDArray[Any]) -> NDArray[np.int64]:
+    def _units_from_floats(self, column: ColumnArray) -> NDArray[np.int64]:
         """A quotient a few rounding errors below a whole number is that number: 0.3 is three steps of 0.1."""
         with np.errstate(all="ignore"):
             quotient = column.astype(np.float64) / float(self.step)
@@ -116,7 +118,7 @@ class BoundedGrid:
         return clamped
 
 
-def as_column(values: ColumnValues) -> NDArray[Any]:
+def as_column(values: ColumnValues) -> ColumnArray:
     """One column as an array of integers, floats, or objects; how many there are is public.
 
     A list is not handed to numpy, which would find one type for all: then one row could change what others become.
@@ -132,7 +134,7 @@ def as_column(values: ColumnValues) -> NDArray[Any]:
     return column if column.dtype.kind == "i" else column.astype(np.object_)
 
 
-def _column_from_list(values: Any) -> NDArray[Any]:
+def _column_from_list(values: ColumnValues) -> ColumnArray:
     """Objects; where all are small whole numbers the integers, which come to the same row by row."""
     if not isinstance(values, Iterable):
         raise InvalidInput("values must be one column")
@@ -142,7 +144,7 @@ def _column_from_list(values: Any) -> NDArray[Any]:
     return np.fromiter(rows, dtype=np.object_, count=len(rows))
 
 
-def require_nonempty(column: NDArray[Any]) -> NDArray[Any]:
+def require_nonempty(column: ColumnArray) -> ColumnArray:
     """The column, if it has a value; an order statistic of none is nothing, and their number is public."""
     if not len(column):
         raise InvalidInput("values must be one column with at least one value")
@@ -178,7 +180,7 @@ OrderStatisticName = str | tuple[str, object]
 """median, max, min, second max, or ("quantile", q)."""
 
 
-def find_rank(statistic: OrderStatisticName, size: int) -> int:
+def find_rank(statistic: object, size: int) -> int:
     """Which of `size` sorted values it is, from 1; the median is the one at ceil(size / 2)."""
     match statistic:
         case "min":
@@ -239,7 +241,7 @@ def smooth_sensitivity(
     return math.exp(compute_log_smooth_sensitivity(padded, rank, float(as_positive(beta, "beta"))))
 
 
-def compute_log_smooth_sensitivity(padded: NDArray[Any], middle: int, beta: float) -> float:
+def compute_log_smooth_sensitivity(padded: UnitArray, middle: int, beta: float) -> float:
     """The logarithm of the smooth sensitivity of sorted values with the bounds at both ends. Secret.
 
     Windows with one end at the middle give a first value; a window of k values inside is worth at most
@@ -256,7 +258,7 @@ def compute_log_smooth_sensitivity(padded: NDArray[Any], middle: int, beta: floa
     return max(one_sided_best, _find_best_window(lows, highs, beta))
 
 
-def _find_best_window(lows: NDArray[Any], highs: NDArray[Any], beta: float) -> float:
+def _find_best_window(lows: UnitArray, highs: UnitArray, beta: float) -> float:
     """The largest ln(highs[j] - lows[i]) - beta (values strictly between), over all i and j.
 
     The leftmost best j does not decrease with i, so the rows are solved at ever finer strides, each between the
@@ -275,8 +277,8 @@ def _find_best_window(lows: NDArray[Any], highs: NDArray[Any], beta: float) -> f
 
 
 def _solve_rows(
-    lows: NDArray[Any],
-    highs: NDArray[Any],
+    lows: UnitArray,
+    highs: UnitArray,
     beta: float,
     rows: NDArray[np.int64],
     start: NDArray[np.int64],
@@ -321,12 +323,12 @@ class SmoothOrderStatistic(CheckedValue):
     def __init__(
         self, what: OrderStatisticName, lower: object, upper: object, epsilon: object, step: object = 1
     ) -> None:
-        what = copy_value(what, "the order statistic")
-        find_rank(what, 1)
+        name = copy_value(what, "the order statistic")
+        find_rank(name, 1)
         exact_epsilon = as_positive(epsilon, "epsilon")
         if not Fraction(1, 10**6) <= exact_epsilon <= 1000:
             raise InvalidInput(f"epsilon must be between 0.000001 and 1000 here, got {format_exact(exact_epsilon)}")
-        set_fields(self, what=what, epsilon=exact_epsilon, grid=BoundedGrid.of(lower, upper, step))
+        set_fields(self, what=name, epsilon=exact_epsilon, grid=BoundedGrid.of(lower, upper, step))
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.what, self.grid.lower, self.grid.upper, self.epsilon, self.grid.step)

@@ -93,8 +93,7 @@ def _clamp_counts(counts: NDArray[np.integer], size: int, advice: str = "") -> I
     if array.dtype.kind not in "iu" or array.shape != (size,):
         raise InvalidInput(f"counts are {size} whole numbers, one per grid point{advice}")
     max_rows = array.dtype.type(min(MAX_ROWS, np.iinfo(array.dtype).max))
-    rows: Integers = np.maximum(np.minimum(array, max_rows).astype(np.int64), 0)
-    return rows
+    return np.asarray(np.maximum(np.minimum(array, max_rows).astype(np.int64), 0))
 
 
 def _place_prior_on_grid(prior: Prior, grid: Grid, count: int) -> Prior:
@@ -183,8 +182,7 @@ def compute_rank_scores(counts: Integers, q: Fraction) -> Integers:
     """
     ahead = q.denominator * np.cumsum(counts)
     ahead -= q.numerator * int(counts.sum())
-    score: Integers = np.minimum(q.denominator * counts - ahead, ahead)
-    return score
+    return np.asarray(np.minimum(q.denominator * counts - ahead, ahead))
 
 
 def parse_order(q: object) -> Fraction:
@@ -343,8 +341,7 @@ def coarsen_order(q: Fraction) -> Fraction:
 def lighten_mass(mass: Integers) -> Integers:
     """The base measure in numbers small enough to be repeated for every slot; only huge ones are rounded."""
     spare = max(0, int(mass.sum()).bit_length() - 58)
-    lighter: Integers = np.maximum(mass >> spare, np.minimum(mass, 1))
-    return lighter
+    return np.asarray(np.maximum(mass >> spare, np.minimum(mass, 1)))
 
 
 def split_counts(counts: Integers, position: int, slot: int) -> tuple[Integers, Integers]:
@@ -421,8 +418,7 @@ class Bracket:
         scaled_through = self.q.denominator * np.cumsum(point_counts)
         scaled_before = scaled_through - self.q.denominator * point_counts
         scaled_before[0], scaled_through[-1] = -OUTSIDE_RANK, OUTSIDE_RANK
-        score: Integers = np.minimum(np.minimum(scaled_through - aim, aim - scaled_before), 0)
-        return score
+        return np.asarray(np.minimum(np.minimum(scaled_through - aim, aim - scaled_before), 0))
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> tuple[int, int]:
         """Two positions on the grid, in order, from the number of rows at each point."""
@@ -472,8 +468,7 @@ class Extreme:
         """
         point_counts = _clamp_counts(counts, self.count)
         cumulative_counts = np.cumsum(point_counts[::-1])[::-1] if self.end == "top" else np.cumsum(point_counts)
-        score: Integers = np.minimum(cumulative_counts - self.rank, self.rank - 1 - (cumulative_counts - point_counts))
-        return score
+        return np.asarray(np.minimum(cumulative_counts - self.rank, self.rank - 1 - (cumulative_counts - point_counts)))
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> int:
         """A position on the grid, from the number of rows at each point."""

@@ -267,8 +267,7 @@ def _tabulate_semantic_distances(ancestors: Sequence[frozenset[str]]) -> Array:
         membership[row, [concepts[concept] for concept in value_ancestors]] = 1
     common, sizes = membership @ membership.T, membership.sum(axis=1)
     union = sizes[:, None] + sizes[None, :] - common
-    pair_distances: Array = np.log2(1 + (union - common) / union)
-    return pair_distances
+    return np.asarray(np.log2(1 + (union - common) / union))
 
 
 def _find_rings(row: Array, mass: Array) -> tuple[Array, Array]:

@@ -128,7 +128,7 @@ def align_scores(scores: Scores, prior: Prior | None) -> tuple[Prior, Sequence[o
     base = prior or Prior.weights(dict.fromkeys(scores, 1))
     items = copy_items(scores, "scores")
     # A float stands for its decimal text, as in a prior.
-    score_of = {
+    score_of: dict[Hashable, object] = {
         as_rational(value, "a candidate") if isinstance(value, float) else value: score for value, score in items
     }
     if any(value not in score_of for value in base.support):

@@ -17,7 +17,7 @@ from discreet.measurements.contribution_bounds import ContributionBounds, estima
 from discreet.measurements.registry import propose_measurements
 from discreet.numeric import format_exact
 from discreet.planner.candidates import build_linear_query, may_be_gaussian, select_named, split_rho
-from discreet.planner.options import MAX_QUERY_EPSILON, MIN_QUERY_EPSILON, Accuracy, QueryOptions
+from discreet.planner.options import MAX_QUERY_EPSILON, MIN_QUERY_EPSILON, Accuracy, PlanRequest
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
@@ -29,7 +29,7 @@ WIDENING_FACTOR, MAX_TRIES = 1.0002, 100
 """An advised accuracy that would be refused is widened by this factor, so many times at most."""
 
 
-def find_epsilon(schema: Schema, query: Query, bounds: ContributionBounds, request: QueryOptions) -> Fraction:
+def find_epsilon(schema: Schema, query: Query, bounds: ContributionBounds, request: PlanRequest) -> Fraction:
     """Find the smallest epsilon, to four digits, whose answer is as near as asked with the probability asked."""
     accuracy = request.accuracy or Accuracy(Fraction(1), Fraction(95, 100))
     has_private_keys = any(schema.column(key.column).private_keys for key in query.keys)
@@ -95,7 +95,7 @@ def _find_reachable_accuracy(
 
 
 def _format_refusal(
-    accuracy: Accuracy, request: QueryOptions, needed_epsilon: Fraction | None, reachable_accuracy: str | None
+    accuracy: Accuracy, request: PlanRequest, needed_epsilon: Fraction | None, reachable_accuracy: str | None
 ) -> str:
     if request.max_epsilon is not None and request.max_epsilon < MIN_QUERY_EPSILON:
         return f"{accuracy} cannot be reached: nothing is left of the budget, and only stored answers can be returned"
@@ -147,7 +147,7 @@ def _bracket_epsilon(half_width_at: Callable[[Fraction], float], distance: float
 
 
 def _find_half_width(
-    aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions, confidence: float
+    aggregate: Aggregate, bounds: ContributionBounds, epsilon: Fraction, request: PlanRequest, confidence: float
 ) -> float:
     schema, mechanism = bounds.schema, request.mechanism or ""
     linear_query = build_linear_query(aggregate, schema, bounds)

@@ -21,7 +21,7 @@ from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import Noise
 from discreet.planner.candidates import build_linear_query, find_rho
-from discreet.planner.options import QueryOptions
+from discreet.planner.options import PlanRequest
 from discreet.planner.plan import list_query_cells
 from discreet.planner.structural_constraints import find_structural_constraints
 from discreet.privacy.cost import PrivacyCost, compute_pure_cost
@@ -128,7 +128,7 @@ def list_possible_cells(schema: Schema, query: Query) -> tuple[Cell, ...]:
     return tuple(compress(cells, possible)) if possible.any() else tuple(cells)
 
 
-def check_hierarchical(schema: Schema, query: Query, request: QueryOptions) -> None:
+def check_hierarchical(schema: Schema, query: Query, request: PlanRequest) -> None:
     """Refuse a ROLLUP of private keys, or asked by more than epsilon, and a histogram that is a public number."""
     if query.nesting == "ranges":
         public_count = find_public_count(query.aggregates[0], ContributionBounds(schema, query.where))

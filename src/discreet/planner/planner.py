@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import Unpack, cast
 
 from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.estimation.grid_prior import GridPrior
@@ -45,7 +45,7 @@ from discreet.planner.candidates import (
     split_rho,
 )
 from discreet.planner.hierarchy_plan import check_hierarchical, list_hierarchies
-from discreet.planner.options import QueryOptions, build_query_options
+from discreet.planner.options import PlanRequest, QueryKeywords, build_plan_request, build_query_options
 from discreet.planner.plan import Candidate, Plan, count_answer_cells
 from discreet.planner.public_facts import describe_published
 from discreet.planner.workload import (
@@ -62,12 +62,22 @@ from discreet.query.validate import validate_query
 from discreet.schema import Schema
 
 
-def plan(schema: Schema, query: Query, *positional: Any, **options: Any) -> Plan:
-    """Plan a question from public facts, with the options of `build_query_options`; refuse what cannot be promised."""
-    return plan_query(schema, query, build_query_options(*positional, **options))
+def plan(
+    schema: Schema,
+    query: Query,
+    epsilon: object = None,
+    *,
+    max_epsilon: Fraction | None = None,
+    **options: Unpack[QueryKeywords],
+) -> Plan:
+    """Plan a question from public facts, with the options of `QueryOptions`; refuse what cannot be promised.
+
+    An accuracy may cost at most `max_epsilon`.
+    """
+    return plan_query(schema, query, build_plan_request(build_query_options(epsilon, **options), max_epsilon))
 
 
-def plan_query(schema: Schema, query: Query, request: QueryOptions) -> Plan:
+def plan_query(schema: Schema, query: Query, request: PlanRequest) -> Plan:
     """Plan a question whose options were read already; the query is checked here, whoever built it."""
     query = validate_query(query, schema)
     _check_request(schema, query, request)
@@ -78,7 +88,7 @@ def plan_query(schema: Schema, query: Query, request: QueryOptions) -> Plan:
     return planned
 
 
-def _check_mechanism(planned: Plan, request: QueryOptions) -> None:
+def _check_mechanism(planned: Plan, request: PlanRequest) -> None:
     """Refuse a mechanism that this question has not, and list those that it has."""
     names = [measurement.name for measurement in planned.measurements if not measurement.is_public or planned.is_free]
     if all(name == request.mechanism for name in names):
@@ -91,7 +101,7 @@ def _check_mechanism(planned: Plan, request: QueryOptions) -> None:
     )
 
 
-def _plan_checked_query(schema: Schema, query: Query, request: QueryOptions) -> Plan:
+def _plan_checked_query(schema: Schema, query: Query, request: PlanRequest) -> Plan:
     if FALSE in (query.where, *(aggregate.where for aggregate in query.aggregates)):
         raise InvalidInput("no row can satisfy this condition, whatever the table; for missing values write IS NULL")
     cells = count_answer_cells(schema, query)
@@ -105,13 +115,13 @@ def _plan_checked_query(schema: Schema, query: Query, request: QueryOptions) -> 
     return _plan_with_epsilon(query, bounds, request)
 
 
-def replan_query(base_plan: Plan, request: QueryOptions) -> Plan:
+def replan_query(base_plan: Plan, request: PlanRequest) -> Plan:
     """Plan the same mechanisms with another epsilon, or rho."""
     stored_mechanisms = tuple(base_plan.spread_by_aggregate([item.name for item in base_plan.measurements]))
     return plan_query(base_plan.schema, base_plan.query, replace(request, stored_mechanisms=stored_mechanisms))
 
 
-def _plan_with_epsilon(query: Query, bounds: ContributionBounds, request: QueryOptions) -> Plan:
+def _plan_with_epsilon(query: Query, bounds: ContributionBounds, request: PlanRequest) -> Plan:
     schema, epsilon = bounds.schema, request.epsilon or Fraction(1)
     if query.unit is not None:
         return _plan_unit_query(schema, query, epsilon, request)
@@ -127,7 +137,7 @@ def _plan_with_epsilon(query: Query, bounds: ContributionBounds, request: QueryO
 
 
 def _plan_hierarchical(
-    query: Query, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions
+    query: Query, bounds: ContributionBounds, epsilon: Fraction, request: PlanRequest
 ) -> PlannedMeasurements | None:
     """The best of the ways to measure blocks with their cells; None where a stored answer was drawn cell by cell."""
     hierarchies = list_hierarchies(query, bounds, epsilon, request.delta)
@@ -147,7 +157,7 @@ def _plan_hierarchical(
     return PlannedMeasurements((cast(HierarchicalHistogram, best.measurement),), candidates, None, rows)
 
 
-def _check_request(schema: Schema, query: Query, request: QueryOptions) -> None:
+def _check_request(schema: Schema, query: Query, request: PlanRequest) -> None:
     """Refuse options that do not go together; pure differential privacy is allowed under every model of a schema."""
     model, delta = request.requested_model, request.delta
     if model not in {"dp", *schema.models}:
@@ -192,7 +202,7 @@ def _plan_measurements(
     aggregates: tuple[Aggregate, ...],
     bounds: ContributionBounds,
     epsilon: Fraction,
-    request: QueryOptions,
+    request: PlanRequest,
 ) -> PlannedMeasurements:
     """Each aggregate that is not public already with an even share; totals share one rho where there is a delta."""
     schema, expected_rows = bounds.schema, estimate_rows(bounds, request.expected_rows)
@@ -238,7 +248,7 @@ def _propose_measurements(
     bounds: ContributionBounds,
     epsilon: Fraction,
     context: ReadingContext,
-    request: QueryOptions,
+    request: PlanRequest,
 ) -> list[Measurement]:
     """What could answer an aggregate; of one name alone, where it has that."""
     mechanism = get_single_mechanism(_get_mechanism(place, request))
@@ -259,7 +269,7 @@ def _propose_measurements(
 
 
 def _select_measurement(
-    ratings: Sequence[RatedMeasurement], bounds: ContributionBounds, context: ReadingContext, request: QueryOptions
+    ratings: Sequence[RatedMeasurement], bounds: ContributionBounds, context: ReadingContext, request: PlanRequest
 ) -> Measurement:
     """The best of those proposed; with an accuracy, of those that are as near as asked."""
     accuracy = request.target_accuracy
@@ -298,7 +308,7 @@ def _build_candidate_cost(schema: Schema, cost: PrivacyCost) -> Guarantee:
     return _build_dp_guarantee(schema, cost.epsilon)
 
 
-def _get_mechanism(place: int, request: QueryOptions) -> str:
+def _get_mechanism(place: int, request: PlanRequest) -> str:
     """The mechanism that a stored answer drew an aggregate by, or that was asked for; empty where there is none."""
     return request.stored_mechanisms[place] if request.stored_mechanisms else request.mechanism or ""
 
@@ -309,7 +319,7 @@ def _plan_jointly(
     planned: PlannedMeasurements,
     bounds: ContributionBounds,
     share: Fraction,
-    request: QueryOptions,
+    request: PlanRequest,
 ) -> PlannedMeasurements:
     """The counts with all their shares at once, where two or more have pure noise and no prior is at work."""
     counts = {
@@ -342,12 +352,12 @@ def _get_label(query: Query, aggregate: Aggregate) -> str:
     return next((output.label for output in outputs if output.aggregate == index), aggregate.function)
 
 
-def _build_request_prior(aggregate: Aggregate, bounds: ContributionBounds, request: QueryOptions) -> GridPrior | None:
+def _build_request_prior(aggregate: Aggregate, bounds: ContributionBounds, request: PlanRequest) -> GridPrior | None:
     column = None if aggregate.column is None else bounds.schema.column(aggregate.column)
     return build_aggregate_prior(aggregate, column, bounds, request.prior, request.tail)
 
 
-def _plan_unit_query(schema: Schema, query: Query, epsilon: Fraction, request: QueryOptions) -> Plan:
+def _plan_unit_query(schema: Schema, query: Query, epsilon: Fraction, request: PlanRequest) -> Plan:
     column = schema.column(query.column or "")
     measurement = build_unit_query(schema, column, epsilon, request.prior, request.distance, request.tail)
     rating = RatedMeasurement(measurement, measurement.expected_error())
@@ -355,7 +365,7 @@ def _plan_unit_query(schema: Schema, query: Query, epsilon: Fraction, request: Q
     return _build_plan(schema, query, epsilon, planned, request)
 
 
-def _plan_by_noise_scale(query: Query, bounds: ContributionBounds, request: QueryOptions) -> Plan:
+def _plan_by_noise_scale(query: Query, bounds: ContributionBounds, request: PlanRequest) -> Plan:
     """Noise of a size that is named: Laplace noise by its scale; under approx-dp Gaussian noise by its deviation."""
     if len(query.aggregates) != 1 or query.unit is not None or query.aggregates[0].function not in TOTAL_FUNCTIONS:
         raise InvalidInput("a noise scale is of one count or sum; ask with an epsilon")
@@ -376,7 +386,7 @@ def _plan_by_noise_scale(query: Query, bounds: ContributionBounds, request: Quer
 
 
 def _plan_single_noise(
-    query: Query, bounds: ContributionBounds, measurement: AdditiveNoise, request: QueryOptions
+    query: Query, bounds: ContributionBounds, measurement: AdditiveNoise, request: PlanRequest
 ) -> Plan:
     schema, cost, label = bounds.schema, measurement.privacy_cost, _get_label(query, query.aggregates[0])
     public_count = find_public_count(query.aggregates[0], bounds)
@@ -422,7 +432,7 @@ def plan_session_counts(schema: Schema, query: Query, scale: Fraction, epsilon: 
     return Plan(schema, query, epsilon, tuple(measurements), None, label, compute_pure_cost(epsilon), None)
 
 
-def _plan_thresholded(query: Query, bounds: ContributionBounds, epsilon: Fraction, request: QueryOptions) -> Plan:
+def _plan_thresholded(query: Query, bounds: ContributionBounds, epsilon: Fraction, request: PlanRequest) -> Plan:
     """First the keys, then their aggregates; at once where all that is asked is the number of units."""
     schema = bounds.schema
     if request.delta is None:
@@ -448,7 +458,7 @@ def _is_unit_count(aggregate: Aggregate, schema: Schema) -> bool:
     return aggregate.where == TRUE and (is_row_count or aggregate.function == "count_distinct")
 
 
-def _plan_individual_dp(schema: Schema, query: Query, epsilon: Fraction, request: QueryOptions) -> Plan:
+def _plan_individual_dp(schema: Schema, query: Query, epsilon: Fraction, request: PlanRequest) -> Plan:
     if len(query.aggregates) != 1:
         raise Unsupported("individual-dp answers one order statistic at a time")
     aggregate, bounds = query.aggregates[0], ContributionBounds(schema, query.where, count_answer_cells(schema, query))
@@ -469,7 +479,7 @@ def _build_plan(
     query: Query,
     epsilon: Fraction,
     planned: PlannedMeasurements,
-    request: QueryOptions,
+    request: PlanRequest,
     threshold: Threshold | None = None,
     guarantee: Guarantee | None = None,
     rho: Fraction | None = None,

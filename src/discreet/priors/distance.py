@@ -75,9 +75,9 @@ class Distance(CheckedValue, ABC):
     @staticmethod
     def product(parts: Sequence[Distance], weights: Sequence[object] | None = None) -> Distance:
         """sqrt(sum of weight times squared distance) over components; formula 6.7 has weights 1 / width^2."""
-        components = copy_list(parts, "the components of a product distance")
-        given_weights = [Fraction(1)] * len(components) if weights is None else weights
-        return ProductDistance(tuple(components), tuple(copy_list(given_weights, "the weights of a product")))
+        components = tuple(map(copy_distance, copy_list(parts, "the components of a product distance")))
+        numbers = [1] * len(components) if weights is None else copy_list(weights, "the weights of a product")
+        return ProductDistance(components, tuple(as_positive(number, "a weight") for number in numbers))
 
 
 class _RationalDistance(Distance):

@@ -277,6 +277,8 @@ def _find_combination(combination: object, joint: Mapping[Hashable, Fraction]) -
     """The combination as the joint prior spells it, whose numbers are exact."""
     try:
         plain_combination = copy_value(combination, "an impossible combination")
+        if not isinstance(plain_combination, Iterable):
+            raise TypeError
         exact = tuple(as_rational(v, "a value") if _is_number(v) else v for v in plain_combination)
         return next(key for key in (plain_combination, exact) if key in joint)
     except (TypeError, StopIteration):

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import reduce
 from importlib.util import find_spec
 from itertools import starmap
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.numeric import as_number_between, format_exact
@@ -134,7 +134,7 @@ def _compute_pure_epsilon(pure: Counter[Fraction], delta: float) -> float:
         raise Unsupported("the tighter total needs dp-accounting; run pip install '.[accounting]'")
     from dp_accounting.pld import common, privacy_loss_distribution
 
-    def compose_pure(epsilon: Fraction, count: int) -> Any:
+    def compose_pure(epsilon: Fraction, count: int) -> privacy_loss_distribution.PrivacyLossDistribution:
         worst = common.DifferentialPrivacyParameters(math.nextafter(float(epsilon), math.inf))
         return privacy_loss_distribution.from_privacy_parameters(worst, epsilon_sum / MESH_COUNT).self_compose(count)
 

@@ -10,10 +10,11 @@ the exception: they are resolved already, so their columns, codes and texts are 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import fields
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet.errors import InvalidInput
 from discreet.query import ast, parse_sql
@@ -39,6 +40,7 @@ BUILTIN_CLASSES = (str, int, bool, type(None))
 MAX_QUERY_DEPTH = 200
 """Parts within parts: text nests 32 brackets, each can hold an AND and an OR, and each of these is two deep."""
 NOT_A_SQL_QUERY = "no question in SQL is read as this query; write the question as SQL text"
+Part = TypeVar("Part")
 
 
 def validate_query(query: Query, schema: Schema) -> Query:
@@ -91,12 +93,12 @@ def _check_conditions(where: Predicate, schema: Schema) -> None:
             raise InvalidInput(f"a condition on {column.name} has ranges of its codes, rising, none touching the next")
 
 
-def _are_ranges_valid(ranges: tuple[Any, ...], lower: int, upper: int) -> bool:
+def _are_ranges_valid(ranges: Sequence[object], lower: int, upper: int) -> bool:
     """Whether these are pairs of whole numbers that rise within the bounds, with a gap between any two."""
-    if not all(type(span) is tuple and len(span) == 2 and type(span[0]) is type(span[1]) is int for span in ranges):
-        return False
-    are_inside = all(lower <= low <= high <= upper for low, high in ranges)
-    return are_inside and all(before[1] + 1 < after[0] for before, after in pairwise(ranges))
+    spans = [span for span in ranges if type(span) is tuple and len(span) == 2]
+    pairs = [(low, high) for low, high in spans if type(low) is type(high) is int]
+    are_inside = len(pairs) == len(ranges) and all(lower <= low <= high <= upper for low, high in pairs)
+    return are_inside and all(before[1] + 1 < after[0] for before, after in pairwise(pairs))
 
 
 def _build_question(query: Query, schema: Schema) -> ast.ParsedQuestion:
@@ -136,7 +138,7 @@ def _qualify_name(column: str, schema: Schema) -> ast.QualifiedName:
     return ast.QualifiedName(name, lookup) if dot else ast.QualifiedName(column, schema.name)
 
 
-def _get_part(parts: tuple[Any, ...], position: int) -> Any:
+def _get_part(parts: Sequence[Part], position: int) -> Part:
     if position >= len(parts):
         raise InvalidInput(f"a query names a place that is not there; {NOT_A_SQL_QUERY}")
     return parts[position]
@@ -188,7 +190,7 @@ Question = str | Query
 def parse_question(question: Question, schema: Schema) -> Query:
     """A question from SQL text; a query passes the same checks as its text would."""
     if has_type(question, Query):
-        return validate_query(question, schema)  # type: ignore[arg-type]
+        return validate_query(question, schema)
     if not has_type(question, str):
         raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
     return parse_sql(copy_text(question, "a question"), schema)

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.datasets.registration import Progress, ignore_stage
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.datasets.dataset_dir import DatasetDir, Snapshot, hash_layout
+from discreet.datasets.registration import Progress, ensure_snapshot, ignore_stage, open_source
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
 from discreet.formatting import format_value
 from discreet.numeric import as_int, format_exact, parse_rational
@@ -17,22 +21,21 @@ from discreet.release.files import check_report_target, get_manifest_path, hash_
 from discreet.release.manifest import (
     Labels,
     ReleaseManifest,
+    ReleaseRecord,
     check_table_file,
+    read_alignment,
+    read_earlier_labels,
     read_manifest,
+    read_release_records,
     read_released_table,
     read_second_table,
     read_table_file,
     require_matching_files,
 )
 from discreet.release.methods import get_column_roles
-from discreet.release.original_records import (
-    AlignedOriginal,
-    align_original,
-    find_earlier_releases,
-    read_snapshot_records,
-)
-from discreet.release.protect import read_records
+from discreet.release.protect import build_code_table, concatenate_originals, read_records, sort_rows_by_codes
 from discreet.release.publish import DatasetHandle
+from discreet.schema import Schema, load_schema
 from discreet.sdc.table import Table
 
 if TYPE_CHECKING:
@@ -320,3 +323,66 @@ def _measure_release(released: Table, second: Table | None, roles: Roles) -> Ano
         return measure_anatomy(released, second)
     present_roles = [tuple(name for name in names if name in released.attributes) for names in roles]
     return measure_anonymity(released, *present_roles) if present_roles[0] else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlignedOriginal:
+    """Row i of the released file was made of row i of `original`; `groups` says who hides among whom."""
+
+    schema: Schema
+    original: Table
+    groups: Labels
+    record: ReleaseRecord
+    rows: NDArray[np.int64]
+    """Where each stands among all rows of the snapshot sorted by their codes."""
+
+
+def align_original(schema_file: str | Path, released: Path, progress: Progress) -> AlignedOriginal:
+    """Read the original rows of a release, in its order; refused if the data set has no record of the file."""
+    schema = load_schema(schema_file)
+    dataset_dir = DatasetDir(schema)
+    sha256 = hash_file(released)
+    records = [record for record in read_release_records(dataset_dir) if record.sha256 == sha256]
+    if not records:
+        raise InvalidInput(f"{released.name[:60]!r} is no release of {schema.name} as it was written; check both")
+    record = records[-1]
+    alignment = read_alignment(dataset_dir, record)
+    progress("reading the records")
+    snapshot = _find_snapshot(dataset_dir, record)
+    if snapshot.layout != hash_layout(schema):
+        raise InvalidInput(
+            f"{record.name} was made under an earlier schema of {schema.name}; check it with that schema"
+        )
+    source = open_source(schema, snapshot)
+    try:
+        codes = concatenate_originals(source.records())
+    finally:
+        source.close()
+    original = build_code_table(schema, codes).take(sort_rows_by_codes(codes)[alignment.rows])
+    return AlignedOriginal(schema, original, alignment.groups, record, alignment.rows)
+
+
+def read_snapshot_records(schema_file: str | Path) -> Table:
+    """Read all records of the current snapshot, in no meaningful order."""
+    schema = load_schema(schema_file)
+    source = open_source(schema, ensure_snapshot(schema))
+    try:
+        return build_code_table(schema, concatenate_originals(source.records()))
+    finally:
+        source.close()
+
+
+def _find_snapshot(dataset_dir: DatasetDir, record: ReleaseRecord) -> Snapshot:
+    manifest = dataset_dir.read_manifest()
+    for snapshot in () if manifest is None else manifest.snapshots:
+        if snapshot.name == record.snapshot:
+            return snapshot
+    raise InvalidInput(f"the snapshot {record.snapshot!r} that {record.name} was made of is not there any more")
+
+
+def find_earlier_releases(aligned_original: AlignedOriginal) -> list[tuple[str, Labels]]:
+    """Return the groups of all earlier releases of the same snapshot, for the rows of this one."""
+    dataset_dir, release = DatasetDir(aligned_original.schema), aligned_original.record
+    earlier_records = [record for record in read_release_records(dataset_dir) if record.number < release.number]
+    records = [record for record in earlier_records if record.snapshot == release.snapshot]
+    return read_earlier_labels(dataset_dir, records, aligned_original.rows)

@@ -1,169 +1,331 @@
-"""The options of every release method, checked against what is public."""
+"""One dataclass for each release method, with its own options and checks against what is public.
+
+Commands, requests, forms and clients are made from the options that these classes list.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
 from fractions import Fraction
-from functools import partial
-from types import MappingProxyType
-from typing import Any, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_exact_amount
-from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact, parse_rational
-from discreet.schema import Column, Schema
-from discreet.schema.column import Role
-from discreet.sdc.methods.partition import Closeness, Distinct, Diversity, Spread
-from discreet.untrusted import copy_tree, has_type, require_exact_class
+from discreet.release.method_options import (
+    APART,
+    AUTO,
+    BLOCK_K,
+    BUCKETS,
+    COLUMNS,
+    DELTA,
+    DIVERSITY,
+    EPSILON,
+    FORM,
+    GROUPING,
+    GROUPS_PER_BUCKET,
+    HIERARCHIES,
+    INFORMED,
+    KEEP,
+    LOSS,
+    OPTION,
+    PAIRS,
+    PARTITION,
+    SIZES,
+    STRATA,
+    SUPPRESS,
+    SWAP,
+    WEIGHTS,
+    Amount,
+    K,
+    Option,
+    T,
+    parse_auto,
+    parse_column_names,
+    parse_delta,
+    parse_epsilon,
+)
+from discreet.untrusted import copy_text, has_type, require_exact_class, set_fields
 
-SYNTHETIC_METHODS = ("private-columns", "private-records", "private-linked")
-METHODS_TAKING_K = frozenset({"private-columns", "private-records"})
-AUTO = "auto"
-MAX_EPSILON = 10_000
-COLUMN_LIMITS = {"private-records": (1, 12), "private-linked": (2, 1000)}
-"""The least and the most columns of a method."""
-METHOD_OF_OPTION = {"apart": "private-columns", "pairs": "private-linked"}
-"""The only method that takes an option."""
-METHOD_OPTIONS: Mapping[str, frozenset[str]] = {
-    "mdav": frozenset({"weights", "strata", "keep", "grouping"}),
-    "generalise": frozenset({"keep", "hierarchies", "loss", "suppress"}),
-    "mdav-swap": frozenset({"weights", "strata", "keep", "grouping", "informed", "swap", "ks", "diversity"}),
-    "ir-swap": frozenset({"strata", "keep", "ks", "diversity"}),
-    "t-closeness": frozenset({"t", "keep", "form", "buckets", "groups_per_bucket"}),
-    "anatomy": frozenset({"weights", "strata", "keep", "grouping", "diversity", "partition"}),
-}
-"""The options of each method besides k."""
-NEEDS_QUASI = frozenset({"mdav", "generalise", "mdav-swap", "t-closeness", "anatomy"})
-NEEDS_CONFIDENTIAL = frozenset({"mdav-swap", "ir-swap", "t-closeness", "anatomy"})
-DIVERSITY_KINDS: Mapping[str, Callable[[Any], Diversity]] = {
-    kind.stored_name: kind for kind in (Distinct, Spread, Closeness)
-}
-NO_KS: Mapping[str, int] = MappingProxyType({})
+if TYPE_CHECKING:
+    from discreet.schema import Column, Schema
+    from discreet.schema.column import Role
+    from discreet.sdc.methods.partition import Diversity
 
 
-@dataclass(frozen=True, slots=True)
-class SyntheticRecipe:
-    """One way to make a synthetic file, checked by `build_synthetic_recipe`; without a k, k is chosen."""
+@dataclass(frozen=True, kw_only=True)
+class ReleaseMethod(ABC):
+    """A release method with its options; every option is copied as plain data, since it meets the rows."""
 
-    method: str
-    columns: tuple[Column, ...]
-    rows: int
-    epsilon: Fraction
-    delta: Fraction | None = None
-    k: int | None = None
-    apart: bool = False
-    """Whether each column goes to a file of its own."""
-    pairs: tuple[tuple[str, str], ...] = ()
-    """For private-linked: pairs of columns that are measured in any case."""
+    stored_name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            if (value := getattr(self, item.name)) is not item.default:
+                set_fields(self, **{item.name: item.metadata[OPTION].parse(value)})
+
+    @classmethod
+    def list_options(cls) -> Mapping[str, tuple[Option, object]]:
+        """List the options with their defaults, by name; an option that is needed has None."""
+        options: list[tuple[Option, object]] = [
+            (item.metadata[OPTION], None if item.default is MISSING else item.default) for item in fields(cls)
+        ]
+        return {option.name: (option, default) for option, default in options}
+
+    def list_values(self) -> dict[str, object]:
+        """List the values of the options that are set, by name."""
+        values = {name: (getattr(self, name), default) for name, (_, default) in self.list_options().items()}
+        return {name: value for name, (value, default) in values.items() if value != default}
+
+    @abstractmethod
+    def resolve(self, schema: Schema) -> SyntheticRecipe | ProtectionRecipe:
+        """Apply the method to a table, or refuse with one sentence about what does not fit."""
+
+    def _check_columns(self, schema: Schema) -> None:
+        """Refuse columns that do not fit their option."""
+        for name, (option, _) in self.list_options().items():
+            if option.check is not None:
+                for column in parse_column_names(getattr(self, name) or ()):
+                    option.check(schema, column)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticMethod(ReleaseMethod):
+    """A method that makes a differentially private synthetic file."""
+
+    column_limits: ClassVar[tuple[int, int]] = (1, 1000)
+    """The fewest and the most columns that it takes."""
+    epsilon: Amount = field(metadata=EPSILON.metadata)
+    delta: Amount | None = field(default=None, metadata=DELTA.metadata)
+    columns: Sequence[str] = field(default=(), metadata=COLUMNS.metadata)
+
+    def resolve(self, schema: Schema) -> SyntheticRecipe:
+        """Apply the method to a table, or refuse with one sentence about what does not fit."""
+        rows = _get_public_row_count(schema)
+        if self.delta is not None and "approx-dp" not in schema.models:
+            raise InvalidInput(
+                f"{schema.name} allows no delta; leave it out, or add approx-dp to the models of the schema"
+            )
+        self._check_columns(schema)
+        recipe = SyntheticRecipe(self, _choose_columns(schema, self.columns), rows)
+        if recipe.k is not None and recipe.k > rows:
+            raise InvalidInput(f"k must be at most the number of rows, {rows}; got {recipe.k}")
+        if not {name for pair in recipe.pairs for name in pair} <= set(recipe.names):
+            raise InvalidInput("a pair is two different columns of the file, such as age,bmi")
+        return recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateColumns(SyntheticMethod):
+    """DP synthetic data, column by column: the smallest error per column, and values of a row are not linked."""
+
+    stored_name: ClassVar[str] = "private-columns"
+    k: int | Literal["auto"] | None = field(default=None, metadata=BLOCK_K.metadata)
+    apart: bool = field(default=False, metadata=APART.metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateRecords(SyntheticMethod):
+    """DP synthetic data of whole records: centroids of clusters of similar records, for at most 12 columns."""
+
+    stored_name: ClassVar[str] = "private-records"
+    column_limits: ClassVar[tuple[int, int]] = (1, 12)
+    k: int | Literal["auto"] | None = field(default=None, metadata=BLOCK_K.metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateLinked(SyntheticMethod):
+    """DP synthetic data whose columns keep their relations: rows sampled from noisy tables of pairs of columns."""
+
+    stored_name: ClassVar[str] = "private-linked"
+    column_limits: ClassVar[tuple[int, int]] = (2, 1000)
+    pairs: Sequence[Sequence[str]] = field(default=(), metadata=PAIRS.metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtectionMethod(ReleaseMethod):
+    """A method of disclosure control; its promise is weaker than differential privacy."""
+
+    needed_roles: ClassVar[frozenset[Role]] = frozenset({"quasi-identifier", "confidential"})
+    k: int = field(metadata=K.metadata)
+    keep: Sequence[str] = field(default=(), metadata=KEEP.metadata)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the released columns."""
-        return tuple(column.name for column in self.columns)
+    def has_second_table(self) -> bool:
+        """Whether the release is two tables that a group number links."""
+        return False
 
-    def to_json(self) -> dict[str, object]:
-        """Return the recipe as JSON for the manifest: all of it is public."""
-        payload: dict[str, object] = {"method": self.method, "columns": list(self.names)}
-        payload["epsilon"] = format_exact_amount(self.epsilon)
-        payload |= {} if self.delta is None else {"delta": format_exact_amount(self.delta)}
-        payload |= {"k": self.k or AUTO} if self.method in METHODS_TAKING_K else {}
-        payload |= {"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {}
-        return payload | ({"apart": True} if self.apart else {})
+    def resolve(self, schema: Schema) -> ProtectionRecipe:
+        """Apply the method to a table, or refuse with one sentence about what does not fit."""
+        self._check_columns(schema)
+        quasi, confidential = get_column_roles(schema)
+        roles: dict[Role, tuple[str, ...]] = {"quasi-identifier": quasi, "confidential": confidential}
+        for role, names in roles.items():
+            if role in self.needed_roles and not names:
+                raise InvalidInput(
+                    f"{self.stored_name} needs a column with the role {role} and {schema.name} declares none; "
+                    f"add role: {role}"
+                )
+        recipe = ProtectionRecipe(self, quasi, confidential)
+        _check_recipe(recipe)
+        return recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mdav(ProtectionMethod):
+    """k-anonymity by microaggregation: quasi-identifiers become centroids of groups of at least k similar records."""
+
+    stored_name: ClassVar[str] = "mdav"
+    needed_roles: ClassVar[frozenset[Role]] = frozenset({"quasi-identifier"})
+    grouping: str = field(default="mdav", metadata=GROUPING.metadata)
+    weights: str | None = field(default=None, metadata=WEIGHTS.metadata)
+    strata: str | None = field(default=None, metadata=STRATA.metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generalize(ProtectionMethod):
+    """k-anonymity by generalization: quasi-identifiers become ranges or categories that at least k records share."""
+
+    stored_name: ClassVar[str] = "generalise"
+    needed_roles: ClassVar[frozenset[Role]] = frozenset({"quasi-identifier"})
+    hierarchies: Mapping[str, object] | None = field(default=None, metadata=HIERARCHIES.metadata)
+    loss: str = field(default="ncp", metadata=LOSS.metadata)
+    suppress: Amount = field(default=0.0, metadata=SUPPRESS.metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MdavSwap(ProtectionMethod):
+    """Probabilistic k-anonymity: swap values inside groups of at least k records with similar quasi-identifiers."""
+
+    stored_name: ClassVar[str] = "mdav-swap"
+    swap: str = field(default="confidential", metadata=SWAP.metadata)
+    ks: Mapping[str, int] | None = field(default=None, metadata=SIZES.metadata)
+    informed: bool = field(default=False, metadata=INFORMED.metadata)
+    diversity: Diversity | str | None = field(default=None, metadata=DIVERSITY.metadata)
+    grouping: str = field(default="mdav", metadata=GROUPING.metadata)
+    weights: str | None = field(default=None, metadata=WEIGHTS.metadata)
+    strata: str | None = field(default=None, metadata=STRATA.metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IrSwap(ProtectionMethod):
+    """Probabilistic k-anonymity: swap each confidential column on its own, inside runs of at least k of its ranks."""
+
+    stored_name: ClassVar[str] = "ir-swap"
+    needed_roles: ClassVar[frozenset[Role]] = frozenset({"confidential"})
+    ks: Mapping[str, int] | None = field(default=None, metadata=SIZES.metadata)
+    diversity: Diversity | str | None = field(default=None, metadata=DIVERSITY.metadata)
+    strata: str | None = field(default=None, metadata=STRATA.metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TCloseness(ProtectionMethod):
+    """t-closeness: confidential values in buckets, in groups whose distribution is close to that of the table."""
+
+    stored_name: ClassVar[str] = "t-closeness"
+    t: Amount = field(metadata=T.metadata)
+    form: str = field(default="hidden", metadata=FORM.metadata)
+    buckets: int | None = field(default=None, metadata=BUCKETS.metadata)
+    groups_per_bucket: int | None = field(default=None, metadata=GROUPS_PER_BUCKET.metadata)
+
+    @property
+    def has_second_table(self) -> bool:
+        """Whether the groups are shown as in Anatomy."""
+        return self.form == "anatomy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anatomy(ProtectionMethod):
+    """Probabilistic k-anonymity: quasi-identifiers and confidential values in two tables, linked by group only."""
+
+    stored_name: ClassVar[str] = "anatomy"
+    partition: str = field(default="confidential", metadata=PARTITION.metadata)
+    diversity: Diversity | str | None = field(default=None, metadata=DIVERSITY.metadata)
+    grouping: str = field(default="mdav", metadata=GROUPING.metadata)
+    weights: str | None = field(default=None, metadata=WEIGHTS.metadata)
+    strata: str | None = field(default=None, metadata=STRATA.metadata)
+
+    @property
+    def has_second_table(self) -> bool:
+        """Whether there is a second table; there always is."""
+        return True
+
+
+SYNTHETIC_METHODS: Mapping[str, type[SyntheticMethod]] = {
+    method.stored_name: method for method in (PrivateColumns, PrivateRecords, PrivateLinked)
+}
+PROTECTION_METHODS: Mapping[str, type[ProtectionMethod]] = {
+    method.stored_name: method for method in (Mdav, Generalize, MdavSwap, IrSwap, TCloseness, Anatomy)
+}
+METHODS: Mapping[str, type[ReleaseMethod]] = {**SYNTHETIC_METHODS, **PROTECTION_METHODS}
+
+
+def build_method(method: ReleaseMethod | str, options: Mapping[str, object]) -> ReleaseMethod:
+    """Build a method from its name and options, or copy one that is built; refuse what it does not have."""
+    stated = _drop_unset(options)
+    if has_type(method, ReleaseMethod):
+        refusal = "a method is one of those of discreet.sdc and discreet.synthetic"
+        built = require_exact_class(method, tuple(METHODS.values()), refusal)
+        for name in stated:
+            raise InvalidInput(f"give {name} to the method itself, as in Mdav(k=5), and not beside it")
+        return replace(built)
+    name = copy_text(method, "a method")
+    if name not in METHODS:
+        raise InvalidInput(f"a file is protected by {', '.join(METHODS)}; {name[:40]!r} is none of them")
+    if name in PROTECTION_METHODS and "epsilon" in stated:
+        raise InvalidInput(f"{name} promises no differential privacy and has no epsilon; leave it out")
+    known = METHODS[name].list_options()
+    _require_known(name, stated, known)
+    for option, _ in known.values():
+        if option.missing and option.name not in stated:
+            raise InvalidInput(f"{name} {option.missing}")
+    return METHODS[name](**stated)
+
+
+def _drop_unset(options: Mapping[str, object]) -> dict[str, object]:
+    """The options that are set; an empty value is as if it were left out."""
+    return {
+        name: value
+        for name, value in options.items()
+        if not (value is None or value is False or (isinstance(value, str | list | tuple | dict) and not value))
+    }
+
+
+def _require_known(subject: str, stated: Mapping[str, object], known: Mapping[str, object]) -> None:
+    for name in sorted(stated.keys() - known.keys()):
+        raise InvalidInput(f"{subject} has no {name.replace('_', ' ')}; leave it out, or choose another method")
+
+
+def build_synthetic_method(method: SyntheticMethod | str, options: Mapping[str, object]) -> SyntheticMethod:
+    """Build a synthetic method as `build_method` does; other methods are refused."""
+    name = str(getattr(method, "stored_name", method))
+    if name not in SYNTHETIC_METHODS:
+        raise InvalidInput(f"private files are {', '.join(SYNTHETIC_METHODS)}; {name[:40]!r} is none of them")
+    return cast("SyntheticMethod", build_method(method, options))
 
 
 def build_synthetic_recipes(
-    schema: Schema, method: str | None, epsilon: object, k: object, options: Mapping[str, object]
+    schema: Schema, method: SyntheticMethod | str | None, options: Mapping[str, object]
 ) -> list[SyntheticRecipe]:
-    """Build one recipe; without a method, one for each that takes these columns, with those options that it takes."""
+    """Build one recipe; without a method, one for each that takes these columns, with those options that it has."""
     if method is not None:
-        return [build_synthetic_recipe(schema, method, epsilon, k=k, **check_synthetic_options(method, options))]
-    stated_options = check_synthetic_options("a private file", options)
+        return [build_synthetic_method(method, options).resolve(schema)]
+    stated = _drop_unset(options)
+    _require_known("a private file", stated, list_synthetic_options())
     recipes = []
-    for name in SYNTHETIC_METHODS:
-        method_options = {
-            option: value for option, value in stated_options.items() if METHOD_OF_OPTION.get(option, name) == name
-        }
-        method_k = k if name in METHODS_TAKING_K else None
-        recipe = build_synthetic_recipe(schema, name, epsilon, k=method_k, **method_options)
-        least, most = COLUMN_LIMITS.get(name, (1, len(recipe.columns)))
+    for name, method_class in SYNTHETIC_METHODS.items():
+        own_options = {option: value for option, value in stated.items() if option in method_class.list_options()}
+        recipe = build_synthetic_method(name, own_options).resolve(schema)
+        least, most = method_class.column_limits
         if least <= len(recipe.columns) <= most:
             recipes.append(recipe)
     return recipes
 
 
-def check_synthetic_options(method: str, options: Mapping[str, object]) -> dict[str, Any]:
-    """Return the options of a synthetic method that are set; those of other methods are refused."""
-    return _select_stated_options(method, options, frozenset({"delta", "columns", "apart", "pairs"}))
-
-
-def _select_stated_options(method: str, options: Mapping[str, object], allowed: frozenset[str]) -> dict[str, Any]:
-    stated_options = {name: value for name, value in options.items() if value not in (None, False, (), [], {}, "")}
-    for name in sorted(stated_options.keys() - allowed):
-        raise InvalidInput(f"{method} has no {name.replace('_', ' ')}; leave it out, or choose another method")
-    return stated_options
-
-
-def build_synthetic_recipe(
-    schema: Schema,
-    method: str,
-    epsilon: object,
-    delta: object = None,
-    k: object = None,
-    columns: object = (),
-    apart: bool = False,
-    pairs: object = (),
-) -> SyntheticRecipe:
-    """Build a recipe, or refuse with one sentence about what is wrong with it."""
-    if method not in SYNTHETIC_METHODS:
-        raise InvalidInput(f"private files are {', '.join(SYNTHETIC_METHODS)}; {str(method)[:40]!r} is none of them")
-    rows = _get_public_row_count(schema)
-    if epsilon is None:
-        raise InvalidInput(f"{method} needs an epsilon, how much may be lost; give one, such as --epsilon 1")
-    if apart and method != "private-columns":
-        raise InvalidInput(f"{method} keeps the values of a row together; only private-columns has them apart")
-    if pairs and method != "private-linked":
-        raise InvalidInput(f"{method} measures no pairs of columns; only private-linked does")
-    chosen_columns = _parse_columns(schema, columns)
-    amounts = _parse_epsilon(epsilon), _parse_delta(delta, schema), _parse_k(k, method, rows)
-    parsed_pairs = _parse_pairs(pairs, [column.name for column in chosen_columns])
-    return SyntheticRecipe(method, chosen_columns, rows, *amounts, apart, parsed_pairs)
-
-
-def _parse_epsilon(value: object) -> Fraction:
-    epsilon = as_positive(value, "epsilon")
-    if epsilon > MAX_EPSILON:
-        raise InvalidInput(f"epsilon must be at most {MAX_EPSILON:,}, beyond which nothing is protected at all")
-    return epsilon
-
-
-def _parse_delta(value: object, schema: Schema) -> Fraction | None:
-    if value is None or not as_rational(value, "delta"):
-        return None
-    if "approx-dp" not in schema.models:
-        raise InvalidInput(f"{schema.name} allows no delta; leave it out, or add approx-dp to the models of the schema")
-    return as_number_between(value, 0, 1, "delta")
-
-
-def _parse_k(value: object, method: str, rows: int) -> int | None:
-    if value in (None, AUTO):
-        return None
-    if method not in METHODS_TAKING_K:
-        raise InvalidInput(f"{method} has no k; leave it out")
-    if isinstance(value, str):
-        raise InvalidInput(f"k is a whole number of at least 2, or auto; got {value[:40]!r}")
-    k = as_int(value, "k", 2)
-    if k > rows:
-        raise InvalidInput(f"k must be at most the number of rows, {rows}; got {k}")
-    return k
-
-
-def _parse_pairs(value: object, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    listed = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else ()
-    pairs = [tuple(map(str, pair)) for pair in listed if not isinstance(pair, str)]
-    if len(pairs) < len(listed) or any(len(set(pair)) != 2 or not set(pair) <= set(names) for pair in pairs):
-        raise InvalidInput("a pair is two different columns of the file, such as age,bmi")
-    return tuple((first, second) for first, second in pairs)
+def list_synthetic_options() -> dict[str, tuple[Option, object]]:
+    """List the options of all synthetic methods, with their defaults."""
+    return {name: item for method in SYNTHETIC_METHODS.values() for name, item in method.list_options().items()}
 
 
 def _get_public_row_count(schema: Schema) -> int:
@@ -181,20 +343,10 @@ def _get_public_row_count(schema: Schema) -> int:
     return schema.units
 
 
-def _list_names(value: object) -> tuple[Any, ...]:
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()
-
-
-def _parse_columns(schema: Schema, value: object) -> tuple[Column, ...]:
+def _choose_columns(schema: Schema, names: Sequence[str]) -> tuple[Column, ...]:
     """The named columns; else all but those that follow from others."""
-    listed = _list_names(value)
-    if len(set(listed)) < len(listed):
-        raise InvalidInput("a column is released once; name each once")
-    named_columns = [schema.column(str(name)) for name in listed]
-    for column in named_columns:
-        if column.derived is not None:
-            raise InvalidInput(f"{column.name} follows from {column.derived.key}; release that, and look it up again")
-    chosen_columns = named_columns or [column for column in schema.columns.values() if column.derived is None]
+    all_columns = [column for column in schema.columns.values() if column.derived is None]
+    chosen_columns = [schema.column(name) for name in names] or all_columns
     for column in chosen_columns:
         if column.private_keys:
             raise InvalidInput(
@@ -207,90 +359,92 @@ def _parse_columns(schema: Schema, value: object) -> tuple[Column, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class ProtectionRecipe:
-    """One way to protect a table, checked by `build_protection_recipe`."""
+class SyntheticRecipe:
+    """A synthetic method and the columns and rows of the file that it makes of one table."""
 
-    method: str
-    k: int
+    method: SyntheticMethod
+    columns: tuple[Column, ...]
+    rows: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the released columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Its privacy budget, exactly."""
+        return parse_epsilon(self.method.epsilon)
+
+    @property
+    def delta(self) -> Fraction | None:
+        """Its delta, exactly; None for pure differential privacy."""
+        return parse_delta(self.method.delta)
+
+    @property
+    def k(self) -> int | None:
+        """The k of blocks of records; None where it is chosen, or the method has none."""
+        return parse_auto(self.method.k, "k") if isinstance(self.method, PrivateColumns | PrivateRecords) else None
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether each column goes to a file of its own."""
+        return isinstance(self.method, PrivateColumns) and self.method.apart
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of columns that are measured in any case."""
+        pairs = self.method.pairs if isinstance(self.method, PrivateLinked) else ()
+        return tuple((first, second) for first, second in pairs)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the recipe as JSON for the manifest: all of it is public."""
+        payload: dict[str, object] = {"method": self.method.stored_name, "columns": list(self.names)}
+        payload["epsilon"] = format_exact_amount(self.epsilon)
+        payload |= {} if self.delta is None else {"delta": format_exact_amount(self.delta)}
+        payload |= {"k": self.k or AUTO} if isinstance(self.method, PrivateColumns | PrivateRecords) else {}
+        payload |= {"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {}
+        return payload | ({"apart": True} if self.is_apart else {})
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectionRecipe:
+    """A method of disclosure control and the columns of one table that it protects."""
+
+    method: ProtectionMethod
     quasi: tuple[str, ...]
     confidential: tuple[str, ...]
-    keep: tuple[str, ...] = ()
-    t: Fraction | None = None
-    ks: Mapping[str, int] = field(default_factory=lambda: NO_KS)
-    informed: bool = False
-    swap: str = "confidential"
-    diversity: Diversity | None = None
-    weights: str | None = None
-    strata: str | None = None
-    grouping: str = "mdav"
-    hierarchies: Mapping[str, object] | None = None
-    loss: str = "ncp"
-    suppress: Fraction = Fraction(0)
-    form: str = "hidden"
-    partition: str = "confidential"
-    buckets: int | None = None
-    groups_per_bucket: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the released columns."""
-        return tuple(dict.fromkeys((*self.quasi, *self.confidential, *self.keep)))
+        return tuple(dict.fromkeys((*self.quasi, *self.confidential, *self.method.keep)))
+
+    @property
+    def used_columns(self) -> tuple[str, ...]:
+        """The names of the columns that the method reads to form groups: weights and strata."""
+        options = self.method.list_options()
+        return tuple(
+            str(value) for name, value in self.method.list_values().items() if options[name][0].kind == "column"
+        )
 
     def to_json(self) -> dict[str, object]:
         """Return the public part of the recipe as JSON for the manifest."""
-        stated_options = self._list_options()
-        option_names = METHOD_OPTIONS[self.method] - {"keep", "hierarchies"}
-        options = {name: _to_json_value(stated_options[name]) for name in sorted(option_names) if stated_options[name]}
+        hidden = {"k", "keep", "hierarchies"}
+        names = sorted(self.method.list_options().keys() - hidden)
+        values = {name: getattr(self.method, name) for name in names}
+        options = {name: _to_json_value(value) for name, value in values.items() if value}
         roles = {"quasi_identifiers": list(self.quasi), "confidential": list(self.confidential)}
-        return {"method": self.method, "k": self.k} | options | roles | {"kept_as_they_are": list(self.keep)}
-
-    def _list_options(self) -> dict[str, object]:
-        """The options by the names that manifests have for them."""
-        grouping = {"grouping": self.grouping, "weights": self.weights, "strata": self.strata}
-        swapping = {"ks": self.ks, "informed": self.informed, "swap": self.swap, "diversity": self.diversity}
-        generalizing = {"loss": self.loss, "suppress": self.suppress}
-        buckets = {"t": self.t, "buckets": self.buckets, "groups_per_bucket": self.groups_per_bucket}
-        return {**grouping, **swapping, **generalizing, **buckets, "form": self.form, "partition": self.partition}
+        payload = {"method": self.method.stored_name, "k": self.method.k} | options | roles
+        return payload | {"kept_as_they_are": list(self.method.keep)}
 
 
 def _to_json_value(value: object) -> object:
-    if isinstance(value, Diversity):
-        return value.to_text()
-    return dict(value) if isinstance(value, Mapping) else str(value) if isinstance(value, Fraction) else value
-
-
-def copy_option(value: object) -> object:
-    """Copy an option of a method as plain values, since it meets the rows."""
-    diversity_kinds = get_args(Diversity)
-    if has_type(value, diversity_kinds):
-        diversity = require_exact_class(value, diversity_kinds, "diversity is Distinct, Spread or Closeness")
-        return type(diversity)(*astuple(diversity))
-    return copy_tree(value, "what is said of a method")
-
-
-def build_protection_recipe(
-    schema: Schema, method: object, k: object, epsilon: object = None, **options: Any
-) -> ProtectionRecipe:
-    """Build a recipe, or refuse with one sentence about what is wrong with it."""
-    if method not in METHOD_OPTIONS:
-        listed = ", ".join((*SYNTHETIC_METHODS, *METHOD_OPTIONS))
-        raise InvalidInput(f"a file is protected by {listed}; {str(method)[:40]!r} is none of them")
-    method_name = str(method)
-    if epsilon is not None:
-        raise InvalidInput(f"{method_name} promises no differential privacy and has no epsilon; leave it out")
-    stated_options = _select_stated_options(method_name, options, METHOD_OPTIONS[method_name])
-    if k is None:
-        raise InvalidInput(f"{method_name} needs k, how many people each hides among; give k, such as 10")
-    options = {
-        name: parse(schema, stated_options.pop(name))
-        for name, parse in _COLUMN_PARSERS.items()
-        if name in stated_options
-    }
-    options |= {name: _OPTION_PARSERS[name](value) for name, value in stated_options.items()}
-    roles = _require_roles(schema, method_name)
-    recipe = ProtectionRecipe(method_name, _parse_at_least_two(k), *roles, **options)
-    _check_recipe(recipe)
-    return recipe
+    if isinstance(value, str | int):
+        return value
+    if isinstance(value, Fraction):
+        return str(value)
+    return dict(value) if isinstance(value, Mapping) else cast("Diversity", value).to_text()
 
 
 def get_column_roles(schema: Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -305,133 +459,17 @@ def get_column_roles(schema: Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return quasi, confidential
 
 
-def _require_roles(schema: Schema, method: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    quasi, confidential = get_column_roles(schema)
-    needs = (NEEDS_QUASI, quasi, "quasi-identifier"), (NEEDS_CONFIDENTIAL, confidential, "confidential")
-    for methods, names, role in needs:
-        if method in methods and not names:
-            raise InvalidInput(
-                f"{method} needs a column with the role {role} and {schema.name} declares none; add role: {role}"
-            )
-    return quasi, confidential
-
-
 def _check_recipe(recipe: ProtectionRecipe) -> None:
-    if recipe.method == "t-closeness" and recipe.t is None:
-        raise InvalidInput("t-closeness needs t, how far a group may be from the whole; give t, such as 2")
-    protected_names = sorted(set(recipe.keep) & {*recipe.quasi, *recipe.confidential})
+    method = recipe.method
+    protected_names = sorted(set(method.keep) & {*recipe.quasi, *recipe.confidential})
     if protected_names:
         raise InvalidInput(
             f"{protected_names[0]} is a quasi-identifier or confidential and is not kept as it is; leave it out"
         )
     reserved_names = sorted(name for name in recipe.columns if name.lower() in {"group", "count"})
-    if reserved_names and (recipe.method == "anatomy" or recipe.form == "anatomy"):
+    if reserved_names and method.has_second_table:
         raise InvalidInput(f"Anatomy writes a column {reserved_names[0]!r} of its own; rename that of the table")
-    unknown_names = sorted(set(recipe.ks) - set(recipe.confidential))
+    ks = method.ks if isinstance(method, MdavSwap | IrSwap) else None
+    unknown_names = sorted(set(ks or ()) - set(recipe.confidential))
     if unknown_names:
         raise InvalidInput(f"a k of its own is for a confidential column; {unknown_names[0][:40]!r} is none")
-
-
-def _parse_at_least_two(value: object, name: str = "k") -> int:
-    return as_int(value, name, 2)
-
-
-def _parse_t(value: object) -> Fraction:
-    t = as_rational(value, "t")
-    if t < 1:
-        raise InvalidInput(f"t must be at least 1, got {format_exact(t)}; at 1 every group is like the whole")
-    return t
-
-
-def _parse_ks(value: object) -> Mapping[str, int]:
-    if not isinstance(value, Mapping):
-        raise InvalidInput("a k for each column is a mapping such as {'income': 20}")
-    ks = {str(name): _parse_at_least_two(k, f"the k of {str(name)[:40]!r}") for name, k in value.items()}
-    return MappingProxyType(ks)
-
-
-def _parse_diversity(value: object) -> Diversity:
-    if isinstance(value, Diversity):
-        return value
-    name, _, amount = str(value).strip().partition(" ")
-    if name not in DIVERSITY_KINDS or not amount:
-        raise InvalidInput(f"diversity is 'distinct 3', 'spread 1000' or 'closeness 0.2'; got {str(value)[:40]!r}")
-    return DIVERSITY_KINDS[name](parse_rational(amount.strip(), f"the amount of {name}"))
-
-
-def _parse_hierarchies(value: object) -> Mapping[str, object]:
-    if not isinstance(value, Mapping):
-        raise InvalidInput("hierarchies are a mapping such as {'age': [5, 10], 'sex': [{'F': 'any', 'M': 'any'}]}")
-    return MappingProxyType(dict(value))
-
-
-def _parse_suppress(value: object) -> Fraction:
-    share = as_rational(value, "suppress")
-    if not 0 <= share < 1:
-        raise InvalidInput(
-            f"suppress, the share of rows that may be left out, is at least 0 and below 1; got {format_exact(share)}"
-        )
-    return share
-
-
-def _make_choice_parser(what: str, *allowed: str) -> Callable[[object], str]:
-    def parse_choice(value: object) -> str:
-        if value not in allowed:
-            raise InvalidInput(f"{what} is {' or '.join(allowed)}; got {str(value)[:40]!r}")
-        return str(value)
-
-    return parse_choice
-
-
-def _parse_keep(schema: Schema, value: object) -> tuple[str, ...]:
-    columns = [schema.column(str(name)) for name in _list_names(value)]
-    for column in columns:
-        if column.derived is not None and _get_role(schema, column) != "other":
-            raise InvalidInput(
-                f"{column.name} follows from {column.derived.key}, which is protected; kept, it would undo that"
-            )
-    return tuple(column.name for column in columns)
-
-
-def _get_role(schema: Schema, column: Column) -> Role:
-    """The role of a column, or of the one it follows from."""
-    return column.role if column.derived is None else schema.columns[column.derived.key].role
-
-
-def _require_not_confidential(schema: Schema, name: object, what: str) -> Column:
-    column = schema.column(str(name))
-    if _get_role(schema, column) == "confidential":
-        raise InvalidInput(f"{what} cannot come from {column.name}, which is confidential: groups would give it away")
-    return column
-
-
-def _parse_weights(schema: Schema, value: object) -> str:
-    column = _require_not_confidential(schema, value, "weights")
-    if not column.is_numeric or column.lower <= 0 or (column.is_nullable and column.private_keys):
-        raise InvalidInput(
-            f"weights are numbers above 0; {column.name} is not declared so, by its kind and lower bound"
-        )
-    return column.name
-
-
-_COLUMN_PARSERS: Mapping[str, Callable[[Schema, object], Any]] = {
-    "keep": _parse_keep,
-    "weights": _parse_weights,
-    "strata": lambda schema, value: _require_not_confidential(schema, value, "strata").name,
-}
-_OPTION_PARSERS: Mapping[str, Callable[[object], Any]] = {
-    "t": _parse_t,
-    "ks": _parse_ks,
-    "informed": bool,
-    "swap": _make_choice_parser("swap", "confidential", "quasi"),
-    "diversity": _parse_diversity,
-    "grouping": _make_choice_parser("grouping", "mdav", "v-mdav", "insensitive", "random"),
-    "hierarchies": _parse_hierarchies,
-    "loss": _make_choice_parser("loss", "precision", "discernibility", "class-size", "ncp"),
-    "suppress": _parse_suppress,
-    "form": _make_choice_parser("form", "hidden", "anatomy"),
-    "partition": _make_choice_parser("partition", "confidential", "quasi"),
-    "buckets": partial(_parse_at_least_two, name="buckets"),
-    "groups_per_bucket": partial(as_int, name="groups per bucket"),
-}
-"""How the value of each option is read."""

@@ -4,34 +4,109 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.datasets.registration import Progress
-from discreet.errors import InvalidInput
+from discreet.errors import Internal, InvalidInput
 from discreet.mechanisms.entropy import Entropy, KeyedEntropy
 from discreet.privacy.guarantee import Guarantee
-from discreet.query.scan import AnatomyPlan, RankRuns, ReleaseBatch, ReleasePlan, SwapPlan
+from discreet.query.scan import MISSING_CODE, AnatomyPlan, RankRuns, ReleaseBatch, ReleasePlan, SwapPlan
 from discreet.release.files import Spool
 from discreet.release.manifest import Labels
-from discreet.release.methods import ProtectionRecipe
-from discreet.release.original_records import (
-    Codes,
-    build_attribute,
-    build_code_table,
-    concatenate_originals,
-    rank_rows_by_codes,
+from discreet.release.methods import (
+    Anatomy,
+    Generalize,
+    IrSwap,
+    Mdav,
+    MdavSwap,
+    ProtectionMethod,
+    ProtectionRecipe,
+    TCloseness,
 )
 from discreet.schema import Column, Schema
-from discreet.sdc.table import Attribute, ProtectedTable, Table, check_informative, check_k, permute_within_groups
+from discreet.sdc.table import (
+    ABSENT,
+    Attribute,
+    Kind,
+    ProtectedTable,
+    Table,
+    ValueType,
+    check_informative,
+    check_k,
+    permute_within_groups,
+)
 
 if TYPE_CHECKING:
     from discreet.sources.protocol import Source
 
 MAX_SWAPPED_COLUMNS = 6
 """Columns that one statement swaps: engines plan much longer for more."""
+
+
+Codes = Mapping[str, NDArray[Any]]
+"""The codes of the columns of a snapshot, by name."""
+
+
+def build_code_table(schema: Schema, codes: Codes) -> Table:
+    """Build a table from the codes of its columns."""
+    return Table({name: build_attribute(schema.columns[name], values) for name, values in codes.items()})
+
+
+def build_attribute(column: Column, codes: NDArray[Any]) -> Attribute:
+    """Build one column; the categories of one with private keys are the values that it has."""
+    if column.private_keys:
+        return _build_text_attribute(column, codes)
+    absent = codes == MISSING_CODE
+    if column.categories:
+        places = np.where(absent, ABSENT, codes).astype(np.int64)
+        kind: Kind = "ordinal" if column.kind == "ordinal" else "nominal"
+        value_type: ValueType = "truth" if column.kind == "boolean" else "text"
+        upper = float(len(column.categories) - 1)
+        return Attribute(column.name, kind, places, column.categories, column.taxonomy, 0.0, upper, value_type)
+    lower, upper = (float(column.step * end) for end in (column.lower, column.upper))
+    values = np.where(absent, np.nan, codes.astype(np.float64))
+    numbers = values * column.step.numerator / column.step.denominator
+    number_type: ValueType = "integer" if column.step.denominator == 1 else "number"
+    value_type = "date" if column.kind == "date" else number_type
+    return Attribute(column.name, "numeric", numbers, lower=lower, upper=upper, value_type=value_type)
+
+
+def _build_text_attribute(column: Column, texts: NDArray[Any]) -> Attribute:
+    categories = tuple(sorted({text for text in texts.tolist() if text is not None}))
+    places: dict[str | None, int] = {text: place for place, text in enumerate(categories)} | {None: ABSENT}
+    values = np.array([places[text] for text in texts.tolist()], dtype=np.int64)
+    upper = float(max(len(categories) - 1, 0))
+    return Attribute(column.name, "nominal", values, categories, None, 0.0, upper, "text")
+
+
+def sort_rows_by_codes(codes: Codes) -> NDArray[np.int64]:
+    """Return the rows sorted by all their codes: an order in which only equal rows can be exchanged."""
+    keys: list[NDArray[Any]] = []
+    for values in codes.values():
+        if values.dtype == object:  # texts, or none
+            absent = np.array([text is None for text in values], dtype=bool)
+            keys += [absent, np.where(absent, "", values).astype(str)]
+        else:
+            keys.append(values)
+    return np.lexsort(keys[::-1])
+
+
+def rank_rows_by_codes(codes: Codes) -> NDArray[np.int64]:
+    """Return the place of every row in the order of `sort_rows_by_codes`."""
+    order = sort_rows_by_codes(codes)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def concatenate_originals(batches: Iterable[ReleaseBatch]) -> dict[str, NDArray[Any]]:
+    """Concatenate the original codes of batches; no columns at all where there are no rows."""
+    parts = [batch.original for batch in batches]
+    return {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,14 +144,14 @@ def protect_in_memory(
     """Read all rows, protect them, and put them in random order."""
     codes = _read_codes(schema, source)
     table = build_code_table(schema, codes)
-    check_k(recipe.k, table.rows)
+    check_k(recipe.method.k, table.rows)
     for name in (*recipe.quasi, *recipe.confidential):
         check_informative(table[name])
     progress("protecting")
     protected = protect_table(recipe, table, KeyedEntropy(key, "protect"))
     order = permute_within_groups(np.zeros(len(protected.source_rows), dtype=np.int64), KeyedEntropy(key, "order"))
     kept_rows = protected.source_rows[order]
-    unchanged_columns = {name: table[name].take(protected.source_rows) for name in recipe.keep}
+    unchanged_columns = {name: table[name].take(protected.source_rows) for name in recipe.method.keep}
     return ProtectedRelease(
         table.select(recipe.columns).take(kept_rows),
         select_released_columns(recipe, unchanged_columns, protected).take(order),
@@ -94,52 +169,55 @@ def select_released_columns(
 
     `records` are row by row those that the protected table was made of.
     """
-    protected_table, only_used = protected.table, {recipe.weights, recipe.strata} - set(recipe.columns)
-    unchanged_columns = {name: records[name] for name in recipe.keep}
+    protected_table, only_used = protected.table, set(recipe.used_columns) - set(recipe.columns)
+    unchanged_columns = {name: records[name] for name in recipe.method.keep}
     return Table({name: protected_table[name] for name in protected_table if name not in only_used} | unchanged_columns)
 
 
 def protect_table(recipe: ProtectionRecipe, records: Table, entropy: Entropy) -> ProtectedTable:
     """Protect the recipe's columns, row by row those of the records but for rows left out."""
-    extra_columns = (name for name in (recipe.weights, recipe.strata) if name is not None)
-    table = records.select(tuple(dict.fromkeys((*recipe.columns, *extra_columns))))
-    random_options: dict[str, Any] = {"strata": recipe.strata, "entropy": entropy}
-    grouping_options = random_options | {"method": recipe.grouping, "weights": recipe.weights}
-    k: int | dict[str, int] = recipe.k
-    if recipe.ks:
-        k = {name: recipe.ks.get(name, recipe.k) for name in recipe.confidential}
-    roles = recipe.quasi, recipe.confidential
+    from discreet.sdc.methods.anatomy import anatomy
+    from discreet.sdc.methods.generalize import generalize
+    from discreet.sdc.methods.swap import ir_swap, mdav_id, mdav_swap
+    from discreet.sdc.methods.t_closeness import t_close
+
+    table = records.select(tuple(dict.fromkeys((*recipe.columns, *recipe.used_columns))))
+    roles, grouping = (recipe.quasi, recipe.confidential), _list_grouping_options(recipe.method)
     match recipe.method:
-        case "mdav":
-            from discreet.sdc.methods.swap import mdav_id
-
-            return mdav_id(table, recipe.k, recipe.quasi, **grouping_options)
-        case "mdav-swap":
-            from discreet.sdc.methods.swap import mdav_swap
-
-            intruder = "informed" if recipe.informed else "uninformed"
-            grouping_options |= {"intruder": intruder, "swap": recipe.swap, "diversity": recipe.diversity}
-            return mdav_swap(table, k, *roles, **grouping_options)
-        case "ir-swap":
-            from discreet.sdc.methods.swap import ir_swap
-
-            return ir_swap(table, k, recipe.confidential, diversity=recipe.diversity, **random_options)
-        case "anatomy":
-            from discreet.sdc.methods.anatomy import anatomy
-
-            grouping_options |= {"partition": recipe.partition, "diversity": recipe.diversity}
-            return anatomy(table, recipe.k, *roles, **grouping_options)
-        case "t-closeness":
-            from discreet.sdc.methods.t_closeness import t_close
-
-            buckets: dict[str, Any] = {"buckets": recipe.buckets, "groups_per_bucket": recipe.groups_per_bucket}
-            return t_close(table, recipe.t, recipe.k, *roles, **buckets, form=recipe.form, entropy=entropy)
+        case Mdav(k=k):
+            return mdav_id(table, k, recipe.quasi, **grouping, entropy=entropy)
+        case MdavSwap(swap=swap, diversity=diversity) as method:
+            intruder = "informed" if method.informed else "uninformed"
+            options = grouping | {"intruder": intruder, "swap": swap, "diversity": diversity}
+            return mdav_swap(table, _get_sizes(recipe, method), *roles, **options, entropy=entropy)
+        case IrSwap(diversity=diversity, strata=strata) as method:
+            sizes = _get_sizes(recipe, method)
+            return ir_swap(table, sizes, recipe.confidential, diversity=diversity, strata=strata, entropy=entropy)
+        case Anatomy(k=k, partition=partition, diversity=diversity):
+            options = grouping | {"partition": partition, "diversity": diversity}
+            return anatomy(table, k, *roles, **options, entropy=entropy)
+        case TCloseness(t=t, k=k, form=form) as method:
+            return t_close(table, t, k, *roles, **_list_bucket_options(method), form=form, entropy=entropy)
+        case Generalize(k=k, hierarchies=hierarchies, loss=loss, suppress=suppress):
+            limits: dict[str, Any] = {"loss": loss, "suppress": suppress, "confidential": recipe.confidential}
+            return generalize(table, k, recipe.quasi, hierarchies, **limits)
         case _:
-            from discreet.sdc.methods.generalize import generalize
+            raise Internal("a method of disclosure control without code")
 
-            limits: dict[str, Any] = {"loss": recipe.loss, "suppress": recipe.suppress}
-            limits["confidential"] = recipe.confidential
-            return generalize(table, recipe.k, recipe.quasi, recipe.hierarchies, **limits)
+
+def _list_grouping_options(method: ProtectionMethod) -> dict[str, Any]:
+    if not isinstance(method, Mdav | MdavSwap | Anatomy):
+        return {}
+    return {"method": method.grouping, "weights": method.weights, "strata": method.strata}
+
+
+def _list_bucket_options(method: TCloseness) -> dict[str, Any]:
+    return {"buckets": method.buckets, "groups_per_bucket": method.groups_per_bucket}
+
+
+def _get_sizes(recipe: ProtectionRecipe, method: MdavSwap | IrSwap) -> int | dict[str, int]:
+    """The k of each confidential column, where some have their own."""
+    return {name: method.ks.get(name, method.k) for name in recipe.confidential} if method.ks else method.k
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,11 +239,12 @@ def protect_in_engine(
 ) -> ProtectedRelease | None:
     """Make the release inside the engine, which returns it in batches; None if an engine cannot make it."""
     columns = [schema.columns[name] for name in recipe.confidential]
-    if recipe.method not in ENGINE_METHODS or recipe.strata or recipe.diversity or not all(map(_is_ordered, columns)):
+    plan_method = _choose_planner(recipe)
+    if plan_method is None or not all(map(_is_ordered, columns)):
         return None
     rows = source.count()
-    check_k(recipe.k, rows)
-    engine_method = ENGINE_METHODS[recipe.method](recipe, schema, rows)
+    check_k(recipe.method.k, rows)
+    engine_method = plan_method(schema, rows)
     if engine_method is None:
         return None
     plans, finish = engine_method
@@ -207,11 +286,11 @@ def _is_ordered(column: Column) -> bool:
     return column.is_ordered and column.kind != "boolean"
 
 
-def _plan_swap(recipe: ProtectionRecipe, schema: Schema, rows: int) -> EngineMethod:
+def _plan_swap(recipe: ProtectionRecipe, method: IrSwap, schema: Schema, rows: int) -> EngineMethod:
     from discreet.sdc.methods.partition import summarize_group_sizes
     from discreet.sdc.methods.swap import RANK_ASSUMPTION, build_swap_guarantee
 
-    min_sizes = {name: check_k(recipe.ks.get(name, recipe.k), rows) for name in recipe.confidential}
+    min_sizes = {name: check_k((method.ks or {}).get(name, method.k), rows) for name in recipe.confidential}
 
     def finish(reply: EngineReply, _: Entropy) -> ProtectedTable:
         attributes = (build_attribute(schema.columns[name], reply.changed[name]) for name in min_sizes)
@@ -224,20 +303,20 @@ def _plan_swap(recipe: ProtectionRecipe, schema: Schema, rows: int) -> EngineMet
     return [SwapPlan(chunk) for chunk in chunks], finish
 
 
-def _plan_anatomy(recipe: ProtectionRecipe, _: Schema, rows: int) -> EngineMethod | None:
+def _plan_anatomy(recipe: ProtectionRecipe, method: Anatomy, _: Schema, rows: int) -> EngineMethod | None:
     from discreet.sdc.methods.anatomy import anatomize_groups
 
-    if len(recipe.confidential) > 1 or recipe.partition == "quasi":
+    if len(recipe.confidential) > 1 or method.partition == "quasi":
         return None
 
     def finish(reply: EngineReply, entropy: Entropy) -> ProtectedTable:
         groups = reply.groups["records"]
-        return anatomize_groups(reply.table, recipe.quasi, recipe.confidential, recipe.k, groups, entropy)
+        return anatomize_groups(reply.table, recipe.quasi, recipe.confidential, method.k, groups, entropy)
 
-    return [AnatomyPlan(recipe.confidential[0], RankRuns.both_ends(rows, recipe.k))], finish
+    return [AnatomyPlan(recipe.confidential[0], RankRuns.both_ends(rows, method.k))], finish
 
 
-def _plan_buckets(recipe: ProtectionRecipe, _: Schema, rows: int) -> EngineMethod | None:
+def _plan_buckets(recipe: ProtectionRecipe, method: TCloseness, _: Schema, rows: int) -> EngineMethod | None:
     from discreet.sdc.methods.bucket_feasibility import choose_bucketing, compute_cut_sizes
     from discreet.sdc.methods.t_closeness import (
         ClosenessRequest,
@@ -249,10 +328,10 @@ def _plan_buckets(recipe: ProtectionRecipe, _: Schema, rows: int) -> EngineMetho
 
     if len(recipe.confidential) > 1:
         return None
-    bucket_options: dict[str, int | None] = {"buckets": recipe.buckets, "groups_per_bucket": recipe.groups_per_bucket}
-    wish = ClosenessRequest.of(recipe.t, recipe.k, **bucket_options)
+    bucket_options = _list_bucket_options(method)
+    wish = ClosenessRequest.of(method.t, method.k, **bucket_options)
     arrangement = plan_buckets(wish, rows, lambda count: compute_cut_sizes(rows, count))
-    plan = plan_bucketization(recipe.confidential[0], rows, recipe.t, recipe.k, **bucket_options, form=recipe.form)
+    plan = plan_bucketization(recipe.confidential[0], rows, method.t, method.k, **bucket_options, form=method.form)
 
     def finish(reply: EngineReply, entropy: Entropy) -> ProtectedTable:
         values = reply.table.select(recipe.confidential)
@@ -264,8 +343,14 @@ def _plan_buckets(recipe: ProtectionRecipe, _: Schema, rows: int) -> EngineMetho
     return [plan], finish
 
 
-ENGINE_METHODS: Mapping[str, Callable[[ProtectionRecipe, Schema, int], EngineMethod | None]] = {
-    "ir-swap": _plan_swap,
-    "anatomy": _plan_anatomy,
-    "t-closeness": _plan_buckets,
-}
+def _choose_planner(recipe: ProtectionRecipe) -> Callable[[Schema, int], EngineMethod | None] | None:
+    """The planner of the statements, if engines know the method."""
+    match recipe.method:
+        case IrSwap(strata=None, diversity=None) as method:
+            return partial(_plan_swap, recipe, method)
+        case Anatomy(strata=None, diversity=None) as method:
+            return partial(_plan_anatomy, recipe, method)
+        case TCloseness() as method:
+            return partial(_plan_buckets, recipe, method)
+        case _:
+            return None

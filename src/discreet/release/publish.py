@@ -38,7 +38,7 @@ from discreet.release.manifest import (
     read_released_table,
     store_release,
 )
-from discreet.release.methods import ProtectionRecipe
+from discreet.release.methods import ProtectionRecipe, TCloseness
 from discreet.release.protect import ProtectedRelease, protect_in_engine, protect_in_memory
 from discreet.schema import Schema
 from discreet.sdc.table import Table
@@ -86,7 +86,7 @@ def publish_protected(
 
     It is entered in the ledger before its files are moved: after a crash between the two there is an entry and no file.
     """
-    dataset_dir = DatasetDir(handle.schema)
+    dataset_dir, method = DatasetDir(handle.schema), recipe.method
     key = SYSTEM.take(32)
     with stage_targets(targets) as staged:
         progress("reading")
@@ -109,13 +109,13 @@ def publish_protected(
             if targets.report is not None and comparison is not None:
                 _write_report(staged[targets.report], name, recipe, protected, comparison, warnings)
             hashes = hash_file(staged[targets.table]), hash_file(staged[targets.manifest])
-            record = ReleaseRecord(number, name, handle.snapshot.name, recipe.method, recipe.k, *hashes)
+            record = ReleaseRecord(number, name, handle.snapshot.name, method.stored_name, method.k, *hashes)
             targets.require_free(protected.second is not None)  # others may have been quicker
             entry = _record_release(handle, dataset_dir, record, protected, staged[targets.manifest])
             move_staged_files(staged, targets.force, _find_obsolete_files(targets, protected))
     return Release(
         name=name,
-        method=recipe.method,
+        method=method.stored_name,
         guarantee=protected.guarantee,
         rows=protected.released.rows,
         files=(targets.table,) if protected.second is None else (targets.table, targets.second),
@@ -173,15 +173,15 @@ def _check_claim(
     from discreet.sdc.verify.claims import check_claim
 
     parsed_manifest = parse_manifest(manifest)
-    options: dict[str, Any] = {"original": protected.original, "groups": protected.groups, "kept": recipe.keep}
+    options: dict[str, Any] = {"original": protected.original, "groups": protected.groups, "kept": recipe.method.keep}
     if protected.second is not None:
         options["second"] = read_released_table(staged[targets.second], parsed_manifest.second_columns)
     released = read_released_table(staged[targets.table], parsed_manifest.columns, spool=spool)
     checked_claim = check_claim(protected.guarantee, released, recipe.quasi, recipe.confidential, **options)
     if _get_certain_share(checked_claim) == 1:
         raise InvalidInput(
-            f"{recipe.method} with k {recipe.k} would hide nothing: in every group all have the same value of a "
-            "confidential column; ask for a larger k, for --diversity 'distinct 2', or for another method"
+            f"{recipe.method.stored_name} with k {recipe.method.k} would hide nothing: in every group all have the "
+            "same value of a confidential column; ask for a larger k, for --diversity 'distinct 2', or another method"
         )
     return checked_claim
 
@@ -203,15 +203,15 @@ def _warn_of_disclosure(checked_claim: CheckedClaim) -> tuple[str, ...]:
 
 def _warn_of_unique_rows(recipe: ProtectionRecipe, protected: ProtectedRelease) -> tuple[str, ...]:
     """Columns that are kept as they are may single people out."""
-    if not recipe.keep:
+    if not recipe.method.keep:
         return ()
     from discreet.sdc.verify.evidence import find_classes
 
-    unique_rows = np.count_nonzero(np.bincount(find_classes(protected.released, recipe.keep)) == 1)
+    unique_rows = np.count_nonzero(np.bincount(find_classes(protected.released, recipe.method.keep)) == 1)
     share = unique_rows / protected.released.rows
     if share < MIN_NOTABLE_SHARE:
         return ()
-    names = ", ".join(recipe.keep)
+    names = ", ".join(recipe.method.keep)
     return (f"{format_percent(share, 2)} of the rows are the only ones with their {names}: who knows that finds them.",)
 
 
@@ -270,7 +270,7 @@ def _compare_with_original(
     progress("assessing")
     records = [record for record in earlier_records if record.snapshot == handle.snapshot.name]
     earlier = read_earlier_labels(DatasetDir(handle.schema), records, protected.rows)
-    options: dict[str, Any] = {"groups": protected.groups, "earlier": earlier, "k": recipe.k}
+    options: dict[str, Any] = {"groups": protected.groups, "earlier": earlier, "k": recipe.method.k}
     options["second"] = protected.second
     return compare_release(protected.original, protected.released, recipe.quasi, recipe.confidential, **options)
 
@@ -283,8 +283,9 @@ def _write_report(
     comparison: Comparison,
     warnings: Sequence[str],
 ) -> None:
-    facts: dict[str, object] = {"title": name, "method": recipe.method, "k": recipe.k}
-    facts |= {} if recipe.t is None else {"t": str(recipe.t)}
+    method = recipe.method
+    facts: dict[str, object] = {"title": name, "method": method.stored_name, "k": method.k}
+    facts |= {"t": str(method.t)} if isinstance(method, TCloseness) else {}
     facts |= {"guarantee": protected.guarantee.words(), "assumptions": list(protected.guarantee.assumptions)}
     facts |= {"warnings": list(warnings)} if warnings else {}
     write_comparison_report(path, facts, comparison, protected.original, protected.released)

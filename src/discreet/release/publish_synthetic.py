@@ -29,9 +29,8 @@ from discreet.release.files import (
     write_released_table,
 )
 from discreet.release.manifest import Release, find_next_release_number, reserve_release_number
-from discreet.release.methods import SyntheticRecipe
-from discreet.release.original_records import build_code_table
-from discreet.release.protect import read_records
+from discreet.release.methods import PrivateColumns, PrivateRecords, SyntheticRecipe
+from discreet.release.protect import build_code_table, read_records
 from discreet.release.publish import DatasetHandle, describe_columns, describe_files
 from discreet.schema import Schema
 from discreet.sdc.table import Table
@@ -63,7 +62,7 @@ def plan_synthetic_files(schema: Schema, recipes: Sequence[SyntheticRecipe]) -> 
     """Plan the file of each recipe and its expected error, from public facts and at no cost."""
     structural_zeros, plans = read_structural_zeros(schema), []
     for recipe in recipes:
-        options = recipe.columns, recipe.rows, recipe.method, recipe.epsilon, recipe.delta, recipe.k
+        options = recipe.columns, recipe.rows, recipe.method.stored_name, recipe.epsilon, recipe.delta, recipe.k
         plan = plan_synthetic_file(*options, structural_zeros.restrict_to(recipe.names), recipe.pairs)
         plans.append(replace(plan, guarantee=_label_guarantee(plan.guarantee, schema)))
     return tuple(plans)
@@ -79,7 +78,7 @@ def publish_synthetic(
     schema, dataset_dir = handle.schema, DatasetDir(handle.schema)
     progress("planning")
     [plan] = plan_synthetic_files(schema, [recipe])
-    public_facts = PublicRowFacts.from_schema(schema, recipe.columns, recipe.method != "private-records")
+    public_facts = PublicRowFacts.from_schema(schema, recipe.columns, not isinstance(recipe.method, PrivateRecords))
     with stage_targets(targets) as staged:
         with dataset_dir.lock():
             targets.require_free(has_second_table=False)
@@ -96,10 +95,12 @@ def publish_synthetic(
             handle.ledger.store(schema.name, receipt.entry, json.dumps(manifest, ensure_ascii=False))
             move_staged_files(staged, targets.force)
         report, utility, report_warnings = _assess_file(handle, plan, name, released, targets, staged, progress)
-    files = tuple(targets.table / f"{column}.parquet" for column in recipe.names) if recipe.apart else (targets.table,)
+    files = (
+        tuple(targets.table / f"{column}.parquet" for column in recipe.names) if recipe.is_apart else (targets.table,)
+    )
     return Release(
         name=name,
-        method=recipe.method,
+        method=recipe.method.stored_name,
         guarantee=plan.guarantee,
         rows=released.rows,
         files=files,
@@ -141,7 +142,7 @@ def _warn_of_unit_mismatch(handle: DatasetHandle) -> tuple[str, ...]:
 def _warn_of_unlinked_columns(recipe: SyntheticRecipe, structural_zeros: StructuralZeros) -> tuple[str, ...]:
     """Columns that are not linked keep what is declared of one column, and nothing of several."""
     is_joint = any(len(list_predicate_columns(predicate)) > 1 for predicate in structural_zeros.predicates)
-    if recipe.method != "private-columns" or not is_joint:
+    if not isinstance(recipe.method, PrivateColumns) or not is_joint:
         return ()
     return ("What is declared impossible of several columns together may appear: these columns are not linked.",)
 
@@ -162,7 +163,9 @@ def _charge_release(
     schema = handle.schema
     caps = Caps(schema.budget, schema.budget, schema.models)
     question = json.dumps({"publish": recipe.to_json(), "release": name}, sort_keys=True, ensure_ascii=False)
-    query_text = f"{FILE_QUERY_PREFIX}{name} by {recipe.method}: {', '.join(recipe.names)}"[:MAX_QUERY_LENGTH]
+    query_text = f"{FILE_QUERY_PREFIX}{name} by {recipe.method.stored_name}: {', '.join(recipe.names)}"[
+        :MAX_QUERY_LENGTH
+    ]
     model: Model = "dp" if plan.budget.is_pure else "approx-dp"
     names = schema.name, handle.snapshot.name, CUSTODIAN_PAYER
     charge = Charge(*names, question, query_text, model, plan.privacy_cost, recipe.epsilon, key=key, fresh=True)
@@ -191,7 +194,7 @@ def _write_files(
 ) -> dict[str, object]:
     """Write the files and their manifest to the staged places; the manifest is returned."""
     table = staged[targets.table]
-    if recipe.apart:
+    if recipe.is_apart:
         table.mkdir()
         files = [table / f"{column}.parquet" for column in recipe.names]
         for column, file in zip(recipe.names, files, strict=True):
@@ -203,10 +206,14 @@ def _write_files(
         column: float(round_up(error, 3)) if math.isfinite(error) else error for column, error in plan.errors.items()
     }
     manifest = handle.start_manifest(name, plan.guarantee)
-    manifest |= {"recipe": recipe.to_json(), "rows_are": ROWS_ARE[recipe.method], "made": dict(plan.column_methods)}
+    manifest |= {
+        "recipe": recipe.to_json(),
+        "rows_are": ROWS_ARE[recipe.method.stored_name],
+        "made": dict(plan.column_methods),
+    }
     manifest |= {"expected_error": errors, "expected_error_is": ERRORS_MEANING}
     manifest |= {"columns": describe_columns(released), "second_columns": [], "files": describe_files(files)}
-    write_json(table / MANIFEST_NAME if recipe.apart else staged[targets.manifest], manifest)
+    write_json(table / MANIFEST_NAME if recipe.is_apart else staged[targets.manifest], manifest)
     return manifest
 
 

@@ -1,6 +1,12 @@
 from discreet.priors.distance import boundary as boundary
 from discreet.priors.distance import diameter as diameter
 from discreet.priors.distance import marginality as marginality
+from discreet.release.methods import Anatomy as Anatomy
+from discreet.release.methods import Generalize as Generalize
+from discreet.release.methods import IrSwap as IrSwap
+from discreet.release.methods import Mdav as Mdav
+from discreet.release.methods import MdavSwap as MdavSwap
+from discreet.release.methods import TCloseness as TCloseness
 from discreet.sdc.comparison import compare_release as compare_release
 from discreet.sdc.comparison import score as score
 from discreet.sdc.intruder import probabilistic_k as probabilistic_k

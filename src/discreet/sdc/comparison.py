@@ -356,18 +356,25 @@ def compare_release(
     labels = read_group_labels(groups, tables.after.rows)
     second_table = None if second is None else read_table(second)
     intruder = Intruder(tables, quasi_names, labels, aligned, scale, _check_tolerance(tolerance), second_table)
-    errors = utility.compute_squared_errors(tables) if aligned else {}
+    intersections = measure_intersections(labels, earlier, tables.after.rows, min_size)
+    return _measure_comparison(intruder, confidential_names, intersections, min_size)
+
+
+def _measure_comparison(
+    intruder: Intruder, confidential: tuple[str, ...], intersections: tuple[tuple[str, int, float], ...], k: int | None
+) -> Comparison:
+    tables, disclosures = intruder.tables, intruder.measure_disclosures(confidential)
+    errors = utility.compute_squared_errors(tables) if intruder.aligned else {}
     before, after = (utility.compute_correlations(table, tables.numeric) for table in (tables.before, tables.after))
     change, deviation = utility.compute_correlation_change(before, after) if len(tables.numeric) > 1 else (None, None)
     gone = [name for name in tables.common if tables.after[name].is_constant and not tables.before[name].is_constant]
     has_associations = len(tables.comparable) > max(1, len(tables.numeric))
-    disclosures = intruder.measure_disclosures(confidential_names)
     return Comparison(
         rows=tables.after.rows,
         numeric=tables.numeric,
         sse=math.fsum(errors.values()) if errors else None,
         sse_of=errors,
-        il1s=utility.compute_il1s(tables) if aligned else None,
+        il1s=utility.compute_il1s(tables) if intruder.aligned else None,
         means=utility.compute_means(tables),
         variances=utility.compute_variances(tables),
         quantiles=utility.compute_quantiles(tables),
@@ -383,10 +390,10 @@ def compare_release(
         disclosure_by_chance={name: disclosure.by_chance for name, disclosure in disclosures.items()},
         disclosure_excess={name: disclosure.compute_excess() for name, disclosure in disclosures.items()},
         unique=intruder.measure_unique_shares(),
-        knows=intruder.measure_knowledge(confidential_names),
-        intersection=measure_intersections(labels, earlier, tables.after.rows, min_size),
-        k=min_size,
-        unmeasured=tuple(name for name in confidential_names if name not in disclosures),
+        knows=intruder.measure_knowledge(confidential),
+        intersection=intersections,
+        k=k,
+        unmeasured=tuple(name for name in confidential if name not in disclosures),
         changed=tuple(name for name in tables.common if name not in tables.comparable and name not in gone),
         gone=tuple(gone),
         apart=tuple(name for name in tables.before if name not in tables.common),

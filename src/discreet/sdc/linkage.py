@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from discreet.sdc.methods.record_distance import RecordSpace
-from discreet.sdc.table import Floats, Integers, Table
+from discreet.sdc.table import Column, Floats, Integers, Table
 
 MAX_LEAF_RECORDS = 12
 """Boxes of at most this many records are not divided."""
@@ -199,7 +198,7 @@ class DistinctRows:
     counts: Integers
 
 
-def find_distinct_rows(columns: Iterable[NDArray[Any]]) -> DistinctRows:
+def find_distinct_rows(columns: Iterable[Column]) -> DistinctRows:
     """The distinct rows of some columns; missing values are alike."""
     kind: Integers = np.zeros(1, dtype=np.int64)
     for column in columns:

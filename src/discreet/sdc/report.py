@@ -11,7 +11,7 @@ from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 
-from discreet.charts import BLUE, INK, MISSING_PACKAGES, ORANGE
+from discreet.charts import BLUE, INK, MISSING_PACKAGES, ORANGE, clean_text
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.formatting import format_day, format_number, format_percent
 from discreet.sdc.comparison import Comparison
@@ -22,7 +22,6 @@ from discreet.sdc.report_charts import (
     build_column_chart,
     build_correlation_charts,
     build_sweep_charts,
-    clean_text,
 )
 from discreet.sdc.sweep import SweepResult
 from discreet.sdc.table import Attribute, Table

@@ -7,18 +7,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 import numpy as np
 
-from discreet.charts import BLUE, CONFIG, GRAY, INK, MISSING_PACKAGES, ORANGE
+from discreet.charts import BLUE, CONFIG, GRAY, INK, MISSING_PACKAGES, ORANGE, Layer, build_layer, clean_text
 from discreet.errors import Unsupported
 from discreet.formatting import format_decimals, format_percent
 from discreet.priors.posterior import Array
 from discreet.sdc.sweep import SweepResult
 from discreet.sdc.table import Attribute
-
-Layer = dict[str, Any]
 
 WIDTH, HEIGHT = 260, 170  # a picture fits a telephone without being made smaller
 BIN_COUNT, MAX_CATEGORIES, MAX_MAPPED_COLUMNS = 40, 10, 16
@@ -40,7 +37,7 @@ class Chart:
 
     title: str
     sentence: str
-    spec: Mapping[str, Any]
+    spec: Mapping[str, object]
 
     def to_svg(self) -> str:
         """The picture as it stands in a page; its sentence is read to those who do not see it."""
@@ -52,12 +49,6 @@ class Chart:
         defaults = {"title": title, "config": CONFIG | {"aria": False}, "padding": 6, "width": WIDTH, "height": HEIGHT}
         image: str = vl_convert.vegalite_to_svg({**defaults, **self.spec})
         return image.replace("<svg ", f'<svg role="img" aria-label="{escape(clean_text(self.sentence, 600))}" ', 1)
-
-
-def clean_text(text: str, max_length: int) -> str:
-    """Text on one line, without what a page cannot hold, cut to a length."""
-    plain = " ".join("".join(character if character.isprintable() else " " for character in text).split())
-    return plain if len(plain) <= max_length else plain[: max_length - 1] + "…"
 
 
 def build_column_chart(before: Attribute, after: Attribute) -> Chart | None:
@@ -92,9 +83,9 @@ def _build_histogram_chart(column: Attribute, before: Array, after: Array) -> Ch
         "color": _build_scale_field("file", FILES, [GRAY, BLUE]),
         "strokeDash": _build_scale_field("file", FILES, DASHES),
     }
-    area = _build_layer(rows[: len(edges) + 1], step_style | {"type": "area", "color": GRAY, "opacity": 0.25}, **places)
+    area = build_layer(rows[: len(edges) + 1], step_style | {"type": "area", "color": GRAY, "opacity": 0.25}, **places)
     shares = f"as shares of the rows{f'; {note}' if note else ''}"
-    layers = [area, _build_layer(rows, step_style | {"type": "line"}, **places, **looks)]
+    layers = [area, build_layer(rows, step_style | {"type": "line"}, **places, **looks)]
     return Chart(column.name, f"The distribution of {column.name} before and after, {shares}.", {"layer": layers})
 
 
@@ -132,7 +123,7 @@ def _build_share_chart(before: Attribute, after: Attribute) -> Chart:
         "color": _build_scale_field("file", FILES, ["#c3c8d0", BLUE]),
     }
     sentence = f"The share of each category of {before.name} before and after."
-    spec = _build_layer(rows, {"type": "bar"}, **places) | {"width": WIDTH - 80, "height": max(26 * len(labels), 60)}
+    spec = build_layer(rows, {"type": "bar"}, **places) | {"width": WIDTH - 80, "height": max(26 * len(labels), 60)}
     return Chart(before.name, sentence, spec)
 
 
@@ -189,8 +180,8 @@ def _build_heat_map(title: str, names: Sequence[str], values: Array, end: float)
     dark = {"condition": {"test": f"abs(datum.value) > {0.6 * end}", "value": "white"}, "value": INK}
     text = {"type": "text", "fontSize": 9 if len(names) > 10 else 11}
     layers = [
-        _build_layer(rows, {"type": "rect"}, **places, **squares),
-        _build_layer(rows, text, **places, text={"field": "told"}, color=dark),
+        build_layer(rows, {"type": "rect"}, **places, **squares),
+        build_layer(rows, text, **places, text={"field": "told"}, color=dark),
     ]
     side = min(max(20 * len(names), 120), WIDTH)
     sentence = f"{title}, in hundredths, of {', '.join(names)}."
@@ -225,14 +216,10 @@ def _build_curves(result: SweepResult, x: Layer, y: Layer) -> list[Layer]:
     dots = {"type": "point", "filled": True, "size": 36, "opacity": 1}
     ring = {"type": "point", "size": 260, "color": INK, "strokeWidth": 2, "shape": "circle", "opacity": 1}
     return [
-        _build_layer(rows, {"type": "line"}, **places, **dashes),
-        _build_layer(rows, dots, **places, shape=_build_scale_field("method", methods, SHAPES, DOT_LEGEND)),
-        _build_layer([result.recommended.to_json()], ring, x=x, y=y),
+        build_layer(rows, {"type": "line"}, **places, **dashes),
+        build_layer(rows, dots, **places, shape=_build_scale_field("method", methods, SHAPES, DOT_LEGEND)),
+        build_layer([result.recommended.to_json()], ring, x=x, y=y),
     ]
-
-
-def _build_layer(rows: Sequence[Mapping[str, Any]], mark: Layer, **encoding: Layer) -> Layer:
-    return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
 
 
 def _build_field(name: str, kind: str, **options: object) -> Layer:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from types import MappingProxyType
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,15 @@ from discreet.numeric import as_int
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import Guarantee
 
+if TYPE_CHECKING:
+    from pyarrow import ChunkedArray
+
 Kind = Literal["numeric", "ordinal", "nominal"]
 ValueType = Literal["integer", "number", "date", "truth", "text"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Column = NDArray[np.generic]
+"""A column as people write it: numbers, days, truth values, or objects."""
 
 ABSENT = -1
 """The place of a missing value."""
@@ -63,18 +68,18 @@ class Attribute:
         is_whole = self.value_type != "integer" or bool((self.values % 1 == 0)[~self.missing].all())
         return self.value_type if is_whole else "number"
 
-    def take(self, rows: NDArray[np.int64]) -> Attribute:
+    def take(self, rows: Integers | slice) -> Attribute:
         """The same attribute of these rows, in this order."""
         return replace(self, values=self.values[rows])
 
-    def to_array(self) -> NDArray[Any]:
+    def to_array(self) -> Column:
         """The values as people write them: None, NaN or NaT where one is missing."""
         absent = self.missing
         if self.kind != "numeric":
             labels: list[object] = [*self.categories, None]  # the place -1 is the last
             if self.value_type == "truth":
                 labels = [*(label == "true" for label in self.categories), None]
-            decoded: NDArray[Any] = np.array(labels, dtype=object)[self.values]
+            decoded: Column = np.array(labels, dtype=object)[self.values]
             return decoded.astype(bool) if self.value_type == "truth" and not absent.any() else decoded
         if self.value_type == "date":
             days = np.where(absent, 0, self.values).round().astype("datetime64[D]")
@@ -118,28 +123,25 @@ class Table:
         """The same table with these columns in the place of those of their names."""
         return Table({**self.attributes, **{attribute.name: attribute for attribute in attributes}})
 
-    def take(self, rows: NDArray[np.int64]) -> Table:
+    def take(self, rows: Integers | slice) -> Table:
         """These rows alone, in this order."""
         return Table({name: attribute.take(rows) for name, attribute in self.attributes.items()})
 
     def split_batches(self, size: int) -> Iterator[Table]:
         """The rows in their order, `size` at a time; nothing is copied."""
         for first in range(0, self.rows, size):
-            batch = slice(first, first + size)
-            yield Table(
-                {name: replace(column, values=column.values[batch]) for name, column in self.attributes.items()}
-            )
+            yield self.take(slice(first, first + size))
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, Column]:
         """Every column as people write it."""
         return {name: attribute.to_array() for name, attribute in self.attributes.items()}
 
 
-NO_FACTS: Mapping[str, Any] = MappingProxyType({})
+NO_FACTS: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ProtectedTable(Mapping[str, NDArray[Any]]):
+class ProtectedTable(Mapping[str, Column]):
     """A protected table; as a mapping, its columns as numpy arrays.
 
     Row i was made of row `source_rows[i]` of the original, so that the two can be compared: whoever releases it must
@@ -156,7 +158,7 @@ class ProtectedTable(Mapping[str, NDArray[Any]]):
     facts: Mapping[str, object] = field(default_factory=lambda: NO_FACTS)
     """Measures that may be released, as JSON holds them."""
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Column:
         return self.table[name].to_array()
 
     def __iter__(self) -> Iterator[str]:
@@ -184,7 +186,7 @@ def permute_within_groups(groups: NDArray[np.int64], entropy: Entropy | None) ->
             return permutation
 
 
-KINDS = ("numeric", "ordinal", "nominal")
+KINDS: tuple[Kind, ...] = ("numeric", "ordinal", "nominal")
 MAX_EXACT_INTEGER = 2**53
 """Not every greater whole number is a float."""
 MAX_DECIMAL_DIGITS = 15
@@ -216,7 +218,7 @@ def read_table(
     return Table({name: _build_attribute(name, values, *options) for name, values in columns.items()})
 
 
-def _read_columns(table: object) -> dict[str, NDArray[Any]]:
+def _read_columns(table: object) -> dict[str, Column]:
     if isinstance(table, Mapping):
         columns = {str(name): _read_one_dimensional(str(name), values) for name, values in table.items()}
     elif hasattr(table, "fetchnumpy"):
@@ -251,40 +253,40 @@ def _is_wide(kind: str) -> bool:
     return kind in WIDE_DUCKDB_TYPES
 
 
-def _read_arrow_column(column: Any) -> NDArray[Any]:
+def _read_arrow_column(column: ChunkedArray) -> Column:
     """Whole numbers beside missing ones would come as floats."""
     if column.null_count and str(column.type).startswith(("int", "uint")):
         return np.array(column.to_pylist(), dtype=object)
     return np.asarray(column.to_numpy())
 
 
-def _read_one_dimensional(name: str, values: object) -> NDArray[Any]:
+def _read_one_dimensional(name: str, values: object) -> Column:
     array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     if array.ndim != 1:
         raise InvalidInput(f"the column {name[:40]!r} must have one value for each row")
     return _fill_masked(array)
 
 
-def _fill_masked(array: NDArray[Any]) -> NDArray[Any]:
+def _fill_masked(array: Column) -> Column:
     """The array without its mask: masked values are NaN, NaT or None."""
     if not isinstance(array, np.ma.MaskedArray):
         return array
     mask = np.ma.getmaskarray(array)
-    data: NDArray[Any] = np.asarray(array.data)
+    data: Column = np.asarray(array.data)
     if not mask.any():
         return data
     if data.dtype.kind == "f" or (data.dtype.kind in "iu" and not _has_inexact_integers(data[~mask])):
         return np.where(mask, np.nan, data.astype(np.float64))
     if data.dtype.kind == "M":
         return np.where(mask, np.datetime64("NaT"), data)
-    objects: NDArray[Any] = data.astype(object)
+    objects = data.astype(object)
     objects[mask] = None
     return objects
 
 
 def _build_attribute(
     name: str,
-    values: NDArray[Any],
+    values: Column,
     kinds: Mapping[str, str],
     categories: Mapping[str, Sequence[str]],
     taxonomies: Mapping[str, Taxonomy],
@@ -292,19 +294,18 @@ def _build_attribute(
 ) -> Attribute:
     values = _convert_inexact_to_text(_convert_objects_to_numbers(values))
     natural = "numeric" if values.dtype.kind in "iufM" else "nominal"
-    kind = kinds.get(name, "ordinal" if name in categories else "nominal" if name in taxonomies else natural)
-    if kind not in KINDS:
-        raise InvalidInput(f"a column is numeric, ordinal or nominal; {name[:40]!r} is said to be {str(kind)[:40]!r}")
-    if kind == "numeric":
-        if natural != "numeric":
-            raise InvalidInput(
-                f"the column {name[:40]!r} is declared numeric and holds text; convert it, or declare it"
-            )
-        return _build_numeric(name, values, domains.get(name))
-    return _build_categorical(name, kind, values, categories.get(name), taxonomies.get(name))  # type: ignore[arg-type]
+    stated = kinds.get(name, "ordinal" if name in categories else "nominal" if name in taxonomies else natural)
+    kind = next((known_kind for known_kind in KINDS if known_kind == stated), None)
+    if kind is None:
+        raise InvalidInput(f"a column is numeric, ordinal or nominal; {name[:40]!r} is said to be {str(stated)[:40]!r}")
+    if kind != "numeric":
+        return _build_categorical(name, kind, values, categories.get(name), taxonomies.get(name))
+    if natural != "numeric":
+        raise InvalidInput(f"the column {name[:40]!r} is declared numeric and holds text; convert it, or declare it")
+    return _build_numeric(name, values, domains.get(name))
 
 
-def _convert_inexact_to_text(values: NDArray[Any]) -> NDArray[Any]:
+def _convert_inexact_to_text(values: Column) -> Column:
     """Whole numbers beyond 2^53 and times of day are no numbers here: rounded, different ones would be the same."""
     if values.dtype.kind in "iu" and _has_inexact_integers(values):
         return values.astype(str).astype(object)
@@ -317,11 +318,11 @@ def _convert_inexact_to_text(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _has_inexact_integers(integers: NDArray[Any]) -> bool:
+def _has_inexact_integers(integers: Column) -> bool:
     return len(integers) > 0 and max(abs(int(integers.min())), abs(int(integers.max()))) > MAX_EXACT_INTEGER
 
 
-def _convert_objects_to_numbers(values: NDArray[Any]) -> NDArray[Any]:
+def _convert_objects_to_numbers(values: Column) -> Column:
     """A column of Python objects as numbers, where they are numbers or None."""
     if values.dtype.kind != "O":
         return values
@@ -335,8 +336,9 @@ def _convert_objects_to_numbers(values: NDArray[Any]) -> NDArray[Any]:
     return np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
 
 
-def _build_numeric(name: str, values: NDArray[Any], domain: tuple[float, float] | None) -> Attribute:
-    value_type = "date" if values.dtype.kind == "M" else "integer" if values.dtype.kind in "iu" else "number"
+def _build_numeric(name: str, values: Column, domain: tuple[float, float] | None) -> Attribute:
+    kind = values.dtype.kind
+    value_type: ValueType = "date" if kind == "M" else "integer" if kind in "iu" else "number"
     if value_type == "date":
         absent = np.isnat(values)
         numbers = np.where(absent, np.nan, values.astype("datetime64[D]").astype(np.int64).astype(np.float64))
@@ -345,7 +347,7 @@ def _build_numeric(name: str, values: NDArray[Any], domain: tuple[float, float] 
     if np.isinf(numbers).any():
         raise InvalidInput(f"the column {name[:40]!r} holds infinite numbers; clip them or leave them out")
     lower, upper = domain or find_range(numbers)
-    return Attribute(name, "numeric", numbers, lower=float(lower), upper=float(upper), value_type=value_type)  # type: ignore[arg-type]
+    return Attribute(name, "numeric", numbers, lower=float(lower), upper=float(upper), value_type=value_type)
 
 
 def find_range(values: Floats) -> tuple[float, float]:
@@ -355,7 +357,7 @@ def find_range(values: Floats) -> tuple[float, float]:
 
 
 def _build_categorical(
-    name: str, kind: Kind, values: NDArray[Any], order: Sequence[str] | None, taxonomy: Taxonomy | None
+    name: str, kind: Kind, values: Column, order: Sequence[str] | None, taxonomy: Taxonomy | None
 ) -> Attribute:
     texts = [
         None if _is_missing(value) else str(value).lower() if isinstance(value, bool) else str(value)
@@ -432,12 +434,13 @@ def check_roles(
 def check_columns(table: Table, names: object, role: str) -> tuple[str, ...]:
     """Columns of the table, at least one, each once."""
     listed = _list_names(names)
-    if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) < len(listed):
+    distinct = dict.fromkeys(name for name in listed if isinstance(name, str))
+    if not listed or len(distinct) < len(listed):
         raise InvalidInput(f"{role} must list at least one column of the table by its name, each once")
-    return tuple(table.select(listed))
+    return tuple(table.select(list(distinct)))
 
 
-def _list_names(names: object) -> tuple[Any, ...]:
+def _list_names(names: object) -> tuple[object, ...]:
     return (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else ()
 
 
@@ -462,8 +465,7 @@ def read_row_strata(table: Table, strata: object) -> NDArray[np.int64] | None:
     """The stratum of every row, 0, 1, ...: as given, or of the column that is named; missing is a stratum too."""
     if strata is None:
         return None
-    labels: NDArray[np.int64] = np.unique(_read_row_values(table, strata, "strata").values, return_inverse=True)[1]
-    return labels
+    return np.unique(_read_row_values(table, strata, "strata").values, return_inverse=True)[1]
 
 
 def _read_row_values(table: Table, column_or_values: object, role: str) -> Attribute:

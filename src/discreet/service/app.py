@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from discreet._version import __version__
 from discreet.errors import DiscreetError, Unavailable
+from discreet.release.methods import METHODS
 from discreet.service import monitoring
 from discreet.service.api import admin_routes, analyst_routes
 from discreet.service.api.analyst_routes import PRIOR_NAME_PATTERN
@@ -37,6 +38,8 @@ UNTIMED_PATHS = ("/health", "/metrics", "/openapi.json", "/console/assets/", "/c
 PLAIN_MESSAGES = {
     "json_invalid": "the body is not valid JSON; send what GET /openapi.json says",
     PRIOR_NAME_PATTERN: "a name has letters, digits, _ . and -",
+    "union_tag_not_found": f"'method' is missing; it is one of {', '.join(METHODS)}",
+    "union_tag_invalid": f"a file is protected by {', '.join(METHODS)}; 'method' is none of them",
 }
 """Whole sentences for common mistakes, by the pattern that did not fit or the kind of fault."""
 FAULT_MESSAGES = {
@@ -235,6 +238,7 @@ def _describe_fault(kind: str, context: Mapping[str, object]) -> str:
 
 
 def _format_location(loc: Sequence[object]) -> str:
-    """Name the field and the place in a list; below them the framework names its own kinds."""
+    """Name the field, and the place in a list; a release's method before it and the kinds below it are left out."""
+    loc = [part for place, part in enumerate(loc) if place != 1 or part not in METHODS]
     names = [f"{part[:40]!r}" for part in loc[1:2] if isinstance(part, str)]
     return " ".join([*names, *(f"at {part}" for part in loc[2:3] if isinstance(part, int))]) or "the body"

@@ -6,34 +6,28 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from discreet.answers.answer import Answer
-from discreet.client.encode_requests import MAX_KEY_LENGTH, parse_range
-from discreet.custodian import Custodian, check_constraints, check_population, check_ranges
+from discreet.client.encode_requests import MAX_KEY_LENGTH
+from discreet.custodian import Custodian
 from discreet.custodian.session import CountingSession, parse_noise_scale
-from discreet.custodian.status import preview_to_json
+from discreet.custodian.status import additions_to_json, preview_to_json
 from discreet.datasets.dataset_dir import DatasetDir, generate_identifier
 from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
 from discreet.formatting import format_budget_left, format_cost, round_up
 from discreet.numeric import as_positive, as_rational, parse_rational
 from discreet.planner.domain_partition import LARGE_REPLY_NUMBERS, serialize_large_steps
-from discreet.planner.options import build_query_options
+from discreet.planner.options import NOISE_OPTIONS, OPTION_READERS, QueryOptions, check_epsilon, read_query_options
 from discreet.priors.syntax import is_weights_text
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.query import Query
 from discreet.query.validate import count_answer_numbers, parse_question
 from discreet.release.manifest import find_next_release_number
-from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
-from discreet.release.methods import (
-    build_protection_recipe,
-    build_synthetic_recipe,
-    build_synthetic_recipes,
-    check_synthetic_options,
-)
+from discreet.release.methods import SyntheticRecipe, build_method
 from discreet.schema import Schema
 from discreet.service.api.dependencies import DatasetContext
 from discreet.service.config import Limits
@@ -59,7 +53,6 @@ EPSILON_SQUARED_PER_RHO = 100
 """At a delta of about 1e-9, the square of epsilon is this many times rho."""
 NO_PICTURE = "this answer is stored no longer, or a nearer one is: its numbers stay, its picture is gone"
 SESSION_ENDED = "this session ended when the service was started again; what is left of it is lost; open another"
-EXACT_FIELDS = ("t", "epsilon", "delta", "suppress")
 SERVICE_FIELDS = ("method", "format", "report")
 RequestBody = Mapping[str, Any]
 
@@ -85,9 +78,25 @@ def expand_saved_prior(service: Service, analyst: str, body: RequestBody) -> dic
     raise InvalidInput(f"you keep no prior called {name[:40]!r}; save it first, or write it out")
 
 
-def parse_question_request(service: Service, schema: Schema, body: RequestBody) -> dict[str, Any]:
-    """Check a request against the limits, and parse its question."""
-    return {**body, "question": check_limits(service.config.limits, schema, body)}
+@dataclass(frozen=True, slots=True)
+class QuestionRequest:
+    """A request for an answer or a preview, once its body is read."""
+
+    query: Query
+    options: QueryOptions
+    stored_only: bool = False
+
+
+def parse_question_request(
+    service: Service, schema: Schema, body: RequestBody, key: str | None = None
+) -> QuestionRequest:
+    """Check a request against the limits, and read its question and options."""
+    query = check_limits(service.config.limits, schema, body)
+    if all(body.get(name) is None for name in NOISE_OPTIONS):
+        raise InvalidInput('say how much noise there may be: "epsilon": "0.1" or "accuracy": "±50 at 95%"')
+    values = {name: body[name] for name in OPTION_READERS if body.get(name) is not None}
+    numbers = {name: parse_request_number(value, name) for name, value in values.items() if OPTION_READERS[name].number}
+    return QuestionRequest(query, read_query_options(values | numbers | {"key": key}), bool(body.get("stored_only")))
 
 
 def check_limits(limits: Limits, schema: Schema, body: RequestBody) -> Query:
@@ -121,24 +130,15 @@ def check_min_epsilon(limits: Limits, size: Fraction, has_delta: bool = False) -
         )
 
 
-def _check_planned_epsilon(limits: Limits, options: RequestBody, guarantee: Guarantee | None) -> None:
+def _check_planned_epsilon(limits: Limits, options: QueryOptions, guarantee: Guarantee | None) -> None:
     """Check the epsilon of a question; by its noise or its accuracy, it is known once the question is planned."""
-    has_delta = options["delta"] is not None
+    has_delta = options.delta is not None
     planned_epsilon = None if guarantee is None else guarantee.epsilon
-    epsilon = planned_epsilon if options["epsilon"] is None else options["epsilon"]
+    epsilon = planned_epsilon if options.epsilon is None else options.epsilon
     if epsilon is not None:
         check_min_epsilon(limits, epsilon**2 if has_delta else epsilon, has_delta)
     elif guarantee is not None and guarantee.rho is not None:
         check_min_epsilon(limits, EPSILON_SQUARED_PER_RHO * guarantee.rho, has_delta=True)
-
-
-def parse_query_options(body: RequestBody) -> dict[str, Any]:
-    """Parse the options of a question as `Custodian.answer` and `Custodian.preview` take them."""
-    noise = {name: _parse_optional_number(body.get(name), name) for name in ("epsilon", "delta", "noise_scale")}
-    settings = {name: body.get(name) for name in ("prior", "model", "accuracy", "distance", "rows", "tail", "reuse")}
-    if all(amount is None for amount in (noise["epsilon"], noise["noise_scale"], settings["accuracy"])):
-        raise InvalidInput('say how much noise there may be: "epsilon": "0.1" or "accuracy": "±50 at 95%"')
-    return noise | settings | {"interval": bool(body.get("interval"))}
 
 
 def parse_request_number(value: object, name: str) -> Fraction:
@@ -146,16 +146,11 @@ def parse_request_number(value: object, name: str) -> Fraction:
     return parse_rational(value, name) if isinstance(value, str) else as_rational(value, name)
 
 
-def _parse_optional_number(value: object, name: str) -> Fraction | None:
-    return None if value is None else parse_request_number(value, name)
-
-
 def preview_request(service: Service, custodian: Custodian, analyst: str, body: RequestBody) -> dict[str, object]:
     """Preview a question; nothing is charged."""
     request = parse_question_request(service, custodian.schema, body)
-    options = parse_query_options(request)
-    preview = custodian.preview(request["question"], analyst=analyst, **options)
-    _check_planned_epsilon(service.config.limits, options, preview.guarantee)
+    preview = custodian._preview(request.query, request.options, analyst)
+    _check_planned_epsilon(service.config.limits, request.options, preview.guarantee)
     return preview_to_json(preview)
 
 
@@ -189,61 +184,21 @@ def answer_request(
     received_at: float,
 ) -> StoredAnswer:
     """Answer a request, and store the answer under its key; or refuse before anything is charged."""
-    request = parse_question_request(service, custodian.schema, body)
-    options = parse_query_options(request)
-    ranges = [parse_range(text) for text in request.get("ranges", ())]
-    population_size = _parse_optional_number(request.get("population_size"), "population_size")
-    has_population = bool(request.get("population")) or population_size is not None
-    _check_additions(custodian.schema, request, options, ranges, population_size, has_population)
+    request = parse_question_request(service, custodian.schema, body, key)
+    query, options = request.query, request.options
     guarantee = None
-    if options["epsilon"] is None:
+    if options.epsilon is None:
         with suppress(BudgetExceeded):  # under its key it may be paid for already
-            guarantee = custodian.preview(request["question"], analyst=analyst, **options).guarantee
+            guarantee = custodian.validate(query, options, analyst).guarantee
     _check_planned_epsilon(service.config.limits, options, guarantee)
-    settings = _parse_answer_settings(request)
-    payer = custodian.cached_only() if request.get("stored_only") else custodian
-    build_answer = payer._charge_and_measure(request["question"], analyst, key, **options, **settings)
-    with serialize_large_steps(count_answer_numbers(request["question"], custodian.schema) > LARGE_REPLY_NUMBERS):
+    payer = custodian.cached_only() if request.stored_only else custodian
+    build_answer = payer._charge_and_measure(query, options, analyst)
+    with serialize_large_steps(count_answer_numbers(query, custodian.schema) > LARGE_REPLY_NUMBERS):
         answer = build_answer()
-        additions = _compute_additions(answer, ranges, has_population, population_size)
+        additions = additions_to_json(answer, options)
         stored_answer = build_stored_answer(custodian, rehearsal, analyst, key, body, answer, additions, received_at)
         del answer, additions  # before another thread builds its own
     return keep_answer(service.store, stored_answer)
-
-
-def _parse_answer_settings(request: RequestBody) -> dict[str, Any]:
-    return {"constraints": tuple(request.get("constraints", ())), "fresh": bool(request.get("fresh"))}
-
-
-def _compute_additions(
-    answer: Answer, ranges: list[tuple[str, str]], has_population: bool, population_size: Fraction | None
-) -> dict[str, Any]:
-    additions: dict[str, Any] = {}
-    if ranges:
-        additions["ranges"] = [answer.range(low, high).to_json() for low, high in ranges]
-    if has_population:
-        population = answer.population(size=population_size)
-        additions["population"] = [{name: estimate.to_json() for name, estimate in row.items()} for row in population]
-    return additions
-
-
-def _check_additions(
-    schema: Schema,
-    request: RequestBody,
-    options: Mapping[str, Any],
-    ranges: list[tuple[str, str]],
-    population_size: object,
-    has_population: bool,
-) -> None:
-    """Refuse wrong ranges, constraints and population sizes before anything is charged."""
-    noise = options["epsilon"], options["delta"], options["prior"], options["model"]
-    settings = {name: options[name] for name in ("accuracy", "noise_scale", "rows", "distance", "interval", "tail")}
-    if ranges:
-        check_ranges(schema, request["question"], ranges)
-    if request.get("constraints"):
-        check_constraints(schema, request["question"], request["constraints"], *noise, **settings)
-    if has_population:
-        check_population(schema, request["question"], population_size, *noise, **settings)
 
 
 def build_stored_answer(
@@ -280,11 +235,11 @@ def render_answer_picture(service: Service, custodian: Custodian, stored_answer:
     """Return the picture of a stored answer; it is drawn at the first look, from stored draws, without charge."""
     if stored_answer.picture is not None or not json.loads(stored_answer.document)["picture"]:
         return stored_answer.picture
-    request = parse_question_request(service, custodian.schema, json.loads(stored_answer.asked))
-    options = parse_query_options(request) | _parse_answer_settings(request)
-    analyst, key = stored_answer.analyst, stored_answer.key
+    body = json.loads(stored_answer.asked)
+    request = parse_question_request(service, custodian.schema, body, stored_answer.key)
+    payer, analyst = custodian.cached_only(), stored_answer.analyst
     try:
-        answer = custodian.cached_only().answer(request["question"], analyst=analyst, key=key, **options)
+        answer = payer._charge_and_measure(request.query, request.options, analyst)()
     except (InvalidInput, BudgetExceeded):
         raise InvalidInput(NO_PICTURE) from None
     rows = json.loads(json.dumps(answer.to_json()["rows"]))
@@ -316,7 +271,7 @@ def open_stored_session(context: DatasetContext, key: str, body: dict[str, Any])
 def _build_session(context: DatasetContext, key: str, body: dict[str, Any]) -> StoredSession:
     scale = parse_noise_scale(parse_request_number(body["noise_scale"], "noise_scale"))
     epsilon = as_positive(parse_request_number(body["epsilon"], "epsilon"), "epsilon")
-    build_query_options(epsilon)
+    check_epsilon(epsilon)
     check_min_epsilon(context.service.config.limits, epsilon)
     names = context.name, context.rehearsal, context.principal.name, key
     return StoredSession(create_session_id(context.service.run_id), *names, str(scale), str(epsilon))
@@ -393,14 +348,8 @@ def _session_to_json(stored_session: StoredSession, session: CountingSession) ->
 
 def check_release_request(custodian: Custodian, body: RequestBody) -> None:
     """Refuse a release that the schema and the budget alone show to be impossible."""
-    method, options = body["method"], _parse_release_options(body)
-    k, t, epsilon = (options.pop(name, None) for name in ("k", "t", "epsilon"))
-    if method not in PRIVATE:
-        build_protection_recipe(custodian.schema, method, k, epsilon, t=t, **options)
-        return
-    synthetic_options = check_synthetic_options(method, {"t": t} | options)
-    recipe = build_synthetic_recipe(custodian.schema, method, epsilon, k=k, **synthetic_options)
-    if recipe.delta is None:  # with a delta, what it costs is known once it is planned
+    recipe = build_method(body["method"], _select_release_options(body)).resolve(custodian.schema)
+    if isinstance(recipe, SyntheticRecipe) and recipe.delta is None:  # with a delta, the plan tells what it costs
         _check_budget(custodian, recipe.epsilon)
 
 
@@ -422,9 +371,8 @@ def publish_in_folder(
     name = f"{custodian.schema.name}-{find_next_release_number(DatasetDir(custodian.schema))}"
     output = folder / ("columns" if body.get("apart") else f"{name}.{body.get('format', 'csv')}")
     report = folder / f"{name}-report.html" if body.get("report", True) else None
-    release = custodian.publish(
-        body["method"], output, report=report, progress=progress, key=key, **_parse_release_options(body)
-    )
+    method = build_method(body["method"], _select_release_options(body))
+    release = custodian.publish(method, output, report=report, progress=progress, key=key)
     document = release.to_json()
     document["files"] = [str(file.relative_to(folder)) for file in release.files]
     document["manifest_file"] = str(release.manifest_file.relative_to(folder))
@@ -435,33 +383,22 @@ def sweep_in_folder(
     custodian: Custodian, body: RequestBody, folder: Path, progress: Callable[[str], None]
 ) -> dict[str, object]:
     """Compare methods over k, with a report in a folder; return its JSON."""
-    options = {name: value for name, value in _parse_release_options(body).items() if name in {"methods", "t"}}
-    ks = body.get("ks", "k=3..300")
-    return custodian.sweep(ks, report=folder / "sweep.html", progress=progress, **options).to_json()
+    ks, methods = body.get("ks", "k=3..300"), tuple(body.get("methods", ()))
+    t = None if body.get("t") is None else parse_request_number(body["t"], "t")
+    return custodian.sweep(ks, methods, folder / "sweep.html", t=t, progress=progress).to_json()
 
 
 def estimate_requested_release(custodian: Custodian, body: RequestBody) -> dict[str, object]:
     """Tell what private files would promise, and their expected errors."""
     from discreet.synthetic.file_plan import recommend_method
 
-    method, options = body.get("method"), _parse_release_options(body)
-    k, epsilon = options.pop("k", None), options.pop("epsilon", None)
-    build_synthetic_recipes(custodian.schema, method, epsilon, k, options)
-    plans = custodian.estimate_error(method, k, epsilon, **options)
+    method = body.get("method")
+    plans = custodian.estimate_error(method, **_select_release_options(body))
     return {
         "plans": [plan.to_json() for plan in plans],
         "recommended": recommend_method(plans) if method is None else None,
     }
 
 
-def _parse_release_options(body: RequestBody) -> dict[str, Any]:
-    options = {name: value for name, value in body.items() if name not in SERVICE_FIELDS and value is not None}
-    for name in EXACT_FIELDS:
-        if name in options:
-            options[name] = parse_request_number(options[name], name)
-    for name in ("keep", "columns", "methods"):
-        if name in options:
-            options[name] = tuple(options[name])
-    if "pairs" in options:
-        options["pairs"] = [tuple(pair) for pair in options["pairs"]]
-    return options
+def _select_release_options(body: RequestBody) -> dict[str, object]:
+    return {name: value for name, value in body.items() if name not in SERVICE_FIELDS}

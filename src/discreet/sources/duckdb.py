@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.errors import Unavailable
 from discreet.query.scan import MISSING_CODE, HistogramScan, ReleaseBatch
 from discreet.schema import Schema
-from discreet.sources.protocol import BATCH_SIZE, BatchShape
+from discreet.sources.protocol import BATCH_SIZE, BatchShape, EngineColumn, EngineValue
 from discreet.sources.sql import PlanCompiler, SQLSource
 from discreet.sources.sql_dialects import SqlStatement
 
@@ -49,11 +47,11 @@ class DuckDBSource(SQLSource):
         """Let go of the file."""
         self._connection.close()
 
-    def _fetch_rows(self, statement: SqlStatement) -> list[Any]:
+    def _fetch_rows(self, statement: SqlStatement) -> Sequence[Sequence[EngineValue]]:
         with _hide_engine_errors(), self._connection.cursor() as cursor:
             return cursor.execute(statement.sql, statement.texts).fetchall()
 
-    def _fetch_counts(self, _: HistogramScan, statement: SqlStatement) -> list[NDArray[Any]]:
+    def _fetch_counts(self, _: HistogramScan, statement: SqlStatement) -> Sequence[EngineColumn]:
         """Counts and bins fit 64 bits; sums may not, and would come as floats this way."""
         with _hide_engine_errors(), self._connection.cursor() as cursor:
             reply = cursor.execute(statement.sql, statement.texts).fetchnumpy()
@@ -69,7 +67,7 @@ class DuckDBSource(SQLSource):
                 yield shape.build_batch([_fill_missing(column) for column in batch_reply.fetchnumpy().values()])
 
 
-def _fill_missing(column: NDArray[Any]) -> NDArray[Any]:
+def _fill_missing(column: EngineColumn) -> EngineColumn:
     """A column without a mask: None, or the stand-in for a number, where a value is missing."""
     if column.dtype == object:
         return np.array(column.tolist(), dtype=object)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from discreet.errors import Unavailable
 from discreet.query.scan import ReleaseBatch
 from discreet.schema import Schema
-from discreet.sources.protocol import BATCH_SIZE, BatchShape
+from discreet.sources.protocol import BATCH_SIZE, BatchShape, EngineValue
 from discreet.sources.sql import PlanCompiler, SQLSource
 from discreet.sources.sql_dialects import SqlStatement
 
@@ -35,7 +35,7 @@ class PostgresSource(SQLSource):
     def close(self) -> None:
         """There is nothing to let go of."""
 
-    def _fetch_rows(self, statement: SqlStatement) -> list[Any]:
+    def _fetch_rows(self, statement: SqlStatement) -> Sequence[Sequence[EngineValue]]:
         with _connect(self._dsn) as connection:
             return connection.execute(statement.sql.encode(), statement.texts).fetchall()
 

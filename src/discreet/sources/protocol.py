@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from discreet.query import scan
 from discreet.schema import Schema
 
 EngineValue = int | str | Decimal | None
+EngineColumn = NDArray[np.int64] | NDArray[np.object_]
+"""A column of a reply: numbers, or texts as objects."""
 BATCH_SIZE = 100_000
 """How many rows a batch has, but for the last."""
 RECORD_GROUPS = "records"
@@ -61,7 +63,7 @@ def require_rankable(schema: Schema, column: str) -> None:
         )
 
 
-def build_value_array(values: Sequence[EngineValue], dtype: type) -> NDArray[Any]:
+def build_value_array(values: Sequence[EngineValue], dtype: type) -> EngineColumn:
     """An array of texts, or of numbers, in which `MISSING_CODE` stands for what is missing."""
     if dtype is object or None not in values:
         return np.array(values, dtype)
@@ -93,16 +95,16 @@ class BatchShape:
         changed = (plan.column,) if isinstance(plan, scan.TClosenessPlan) else ()
         return replace(base_shape, changed=changed, groups=(RECORD_GROUPS,))
 
-    def build_batch(self, columns: Sequence[NDArray[Any]]) -> scan.ReleaseBatch:
+    def build_batch(self, columns: Sequence[EngineColumn]) -> scan.ReleaseBatch:
         """The columns of a reply by their names."""
         first, second = len(self.original), len(self.original) + len(self.changed)
         return scan.ReleaseBatch(
             dict(zip(self.original, columns[:first], strict=True)),
             dict(zip(self.changed, columns[first:second], strict=True)),
-            dict(zip(self.groups, columns[second:], strict=True)),
+            {name: np.asarray(labels, np.int64) for name, labels in zip(self.groups, columns[second:], strict=True)},
         )
 
-    def build_batches(self, row_chunks: Iterable[Sequence[Sequence[Any]]]) -> Iterator[scan.ReleaseBatch]:
+    def build_batches(self, row_chunks: Iterable[Sequence[Sequence[EngineValue]]]) -> Iterator[scan.ReleaseBatch]:
         """A reply that comes as lists of rows; none of a list without rows."""
         dtypes = [object if name in self.texts else np.int64 for name in self.original]
         dtypes += [np.int64] * (len(self.changed) + len(self.groups))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -15,7 +15,7 @@ from discreet.errors import Unavailable
 from discreet.query.scan import ReleaseBatch
 from discreet.schema import Schema
 from discreet.sources.ingest.spark import silence_spark
-from discreet.sources.protocol import BATCH_SIZE, BatchShape
+from discreet.sources.protocol import BATCH_SIZE, BatchShape, EngineValue
 from discreet.sources.sql import PlanCompiler, SQLSource
 from discreet.sources.sql_dialects import SqlStatement
 
@@ -43,9 +43,9 @@ class SparkSource(SQLSource):
         with _hide_engine_errors():
             self._session.catalog.dropTempView(self._view)
 
-    def _fetch_rows(self, statement: SqlStatement) -> list[Any]:
+    def _fetch_rows(self, statement: SqlStatement) -> Sequence[Sequence[EngineValue]]:
         with _hide_engine_errors():
-            return list(self._run_statement(statement).collect())
+            return self._run_statement(statement).collect()
 
     def _fetch_batches(self, shape: BatchShape, statement: SqlStatement) -> Iterator[ReleaseBatch]:
         """A part of the reply is held at a time, as Spark has cut it."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from operator import add
-from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from discreet.query import scan
 from discreet.query.predicates import TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
 from discreet.schema import Column, Schema
 from discreet.sources import sql_release
-from discreet.sources.protocol import BatchShape, EngineValue, build_value_array, require_one_row_each
+from discreet.sources.protocol import BatchShape, EngineColumn, EngineValue, build_value_array, require_one_row_each
 from discreet.sources.sql_dialects import (
     Dialect,
     SnapshotLayout,
@@ -320,8 +319,8 @@ class LazyHistograms(Mapping[scan.Cell, NDArray[np.int64]]):
     """
 
     bin_count: int
-    bin_indices: NDArray[np.integer[Any]]
-    row_counts: NDArray[np.integer[Any]]
+    bin_indices: NDArray[np.integer]
+    row_counts: NDArray[np.integer]
     runs: Mapping[scan.Cell, list[tuple[int, int]]]
 
     def __getitem__(self, cell: scan.Cell) -> NDArray[np.int64]:
@@ -337,7 +336,7 @@ class LazyHistograms(Mapping[scan.Cell, NDArray[np.int64]]):
         return len(self.runs)
 
 
-def decode_histograms(plan: scan.HistogramScan, schema: Schema, columns: Sequence[NDArray[Any]]) -> LazyHistograms:
+def decode_histograms(plan: scan.HistogramScan, schema: Schema, columns: Sequence[EngineColumn]) -> LazyHistograms:
     """Decode columns of keys, of bins and of row counts to the histogram of each cell."""
     *keys, bins, counts = columns
     *shifts, shift = _compute_bin_shifts((*plan.keys, plan.bins), schema)
@@ -352,19 +351,19 @@ def decode_histograms(plan: scan.HistogramScan, schema: Schema, columns: Sequenc
     return LazyHistograms(plan.count, inside_bins, inside_rows, runs)
 
 
-def _shrink_integers(numbers: NDArray[Any]) -> NDArray[np.integer[Any]]:
+def _shrink_integers(numbers: EngineColumn) -> NDArray[np.integer]:
     """The same numbers, none below 0, in the smallest type that holds them."""
     return np.asarray(numbers, dtype=np.min_scalar_type(int(numbers.max(initial=0))))
 
 
-def transpose_histogram_rows(plan: scan.HistogramScan, rows: Sequence[Sequence[EngineValue]]) -> list[NDArray[Any]]:
+def transpose_histogram_rows(plan: scan.HistogramScan, rows: Sequence[Sequence[EngineValue]]) -> list[EngineColumn]:
     """Rows of a histogram as columns: arrays of numbers, and of objects for texts."""
     dtypes = [object if isinstance(key, scan.TextKey) else np.int64 for key in (*plan.keys, plan.bins)] + [np.int64]
     value_columns = list(zip(*rows, strict=True)) or [()] * len(dtypes)
     return [build_value_array(values, dtype) for dtype, values in zip(dtypes, value_columns, strict=True)]
 
 
-def _find_run_starts(keys: Sequence[NDArray[Any]], length: int) -> list[int]:
+def _find_run_starts(keys: Sequence[EngineColumn], length: int) -> list[int]:
     """Where runs of rows with the same keys start, and the end of the last."""
     changes = np.zeros(max(length - 1, 0), bool)
     for key in keys:
@@ -407,10 +406,11 @@ class SQLSource(ABC):
 
     def individual(self, column: str, unit: str) -> int | None:
         [[code]] = self._fetch_rows(self._compiler.compile_individual(column, unit))
-        return cast("int | None", code)
+        return None if code is None else int(code)
 
     def count(self) -> int:
-        return int(self._fetch_rows(self._compiler.compile_count())[0][0])
+        [[rows]] = self._fetch_rows(self._compiler.compile_count())
+        return int(rows or 0)
 
     def records(self) -> Iterator[scan.ReleaseBatch]:
         return self._fetch_batches(BatchShape.for_records(self._schema), self._compiler.compile_records())
@@ -419,11 +419,11 @@ class SQLSource(ABC):
         shape = BatchShape.for_release(plan, self._schema)
         return self._fetch_batches(shape, self._compiler.compile_release(plan, key))
 
-    def _fetch_counts(self, plan: scan.HistogramScan, statement: SqlStatement) -> Sequence[NDArray[Any]]:
+    def _fetch_counts(self, plan: scan.HistogramScan, statement: SqlStatement) -> Sequence[EngineColumn]:
         return transpose_histogram_rows(plan, self._fetch_rows(statement))
 
     @abstractmethod
-    def _fetch_rows(self, statement: SqlStatement) -> list[Any]:
+    def _fetch_rows(self, statement: SqlStatement) -> Sequence[Sequence[EngineValue]]:
         """All rows of a reply."""
 
     @abstractmethod

@@ -1,3 +1,6 @@
+from discreet.release.methods import PrivateColumns as PrivateColumns
+from discreet.release.methods import PrivateLinked as PrivateLinked
+from discreet.release.methods import PrivateRecords as PrivateRecords
 from discreet.synthetic.column_methods import CategoryCounts as CategoryCounts
 from discreet.synthetic.column_methods import CumulativeCounts as CumulativeCounts
 from discreet.synthetic.column_methods import NameBlocks as NameBlocks

@@ -71,8 +71,7 @@ class ColumnGrid:
         """The code that stands for each cell with a value: the middle one."""
         first = self.lower + self.width * np.arange(self.cell_count, dtype=np.int64)
         last = np.minimum(first + self.width - 1, self.upper)
-        middle: NDArray[np.int64] = (first + last) // 2
-        return middle
+        return (first + last) // 2
 
     def compute_all_codes(self) -> NDArray[np.int64]:
         """The code that stands for each cell, MISSING_CODE for that of missing values."""

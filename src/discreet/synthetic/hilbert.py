@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ MAX_BITS = 62
 """Places on the curve are held in 64-bit words."""
 
 Cells = NDArray[np.int64]
+Lengths = NDArray[np.integer]
 
 
 def compute_curve_places(cells: Cells, bits: int) -> NDArray[np.int64]:
@@ -149,7 +149,7 @@ def compute_chain_lengths(cells: NDArray[np.int64], steps: int, weights: Sequenc
     signs = product(*((-1, 1) if weight else (0,) for weight in weights))
     signed = np.array([np.multiply(sign, weights) for sign in signs], dtype=np.int64)
     longest = steps * int(np.ptp(cells, axis=0) @ np.array(weights, dtype=np.int64))
-    heights = (signed @ cells.T).astype(np.int32 if longest < 2**30 else np.int64)
+    heights: Lengths = (signed @ cells.T).astype(np.int32 if longest < 2**30 else np.int64)
     return _grow_chains(
         cells, steps, lambda best: (heights + np.maximum.accumulate(best - heights, axis=1)).max(axis=0)
     )
@@ -163,12 +163,10 @@ def compute_squared_chain_lengths(cells: NDArray[np.int64], steps: int, weights:
     return _grow_chains(cells, steps, lambda best: (best[:, None] + squares).max(axis=0))
 
 
-def _grow_chains(
-    cells: NDArray[np.int64], steps: int, extend: Callable[[NDArray[Any]], NDArray[Any]]
-) -> tuple[int, ...]:
+def _grow_chains(cells: NDArray[np.int64], steps: int, extend: Callable[[Lengths], Lengths]) -> tuple[int, ...]:
     """The longest of all after every step; once a step adds nothing none will."""
     lengths = [0]
-    best: NDArray[Any] = np.zeros(len(cells), dtype=np.int32)
+    best: Lengths = np.zeros(len(cells), dtype=np.int32)
     while len(lengths) <= steps:
         before, best = best, extend(best)
         if (best == before).all():

@@ -326,8 +326,7 @@ def plan_marginals(
         )
         plans += [replace(plan, measuring_budget=tree_budget, choosing_budget=choosing_budget) for plan in plans]
     rated_plans = [replace(plan, error=estimate_table_error(plan)) for plan in plans]
-    best: MarginalsPlan = min(rated_plans, key=lambda plan: plan.error)
-    return best
+    return min(rated_plans, key=lambda plan: plan.error)
 
 
 def estimate_table_error(plan: MarginalsPlan) -> float:

@@ -87,8 +87,7 @@ class CurveAxis:
     def compute_places(self, bits: int) -> NDArray[np.int64]:
         """Where each cell lies on the side of the cube: in order, the first at 0 and the last at the far end."""
         ranks = np.array(self.name_ranks or range(self.grid.cell_count), dtype=np.int64)
-        places: NDArray[np.int64] = ranks * (2**bits - 1) // max(self.grid.cell_count - 1, 1)
-        return places
+        return np.asarray(ranks * (2**bits - 1) // max(self.grid.cell_count - 1, 1))
 
     def compute_max_change(self) -> int:
         """The most by which the scores of two names can move apart where one record gives way to another."""

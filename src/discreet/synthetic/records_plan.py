@@ -101,8 +101,7 @@ def _order_rows(axes: Sequence[CurveAxis], bits: int, points: Floats, turn: int)
     axis_cells = list(zip(axes, cells, strict=True))
     places = np.stack([axis.compute_places(bits)[column] for axis, column in axis_cells], axis=1)
     tie_cells = [column for axis, column in axis_cells if axis.grid.cell_count > 2**bits]
-    ordered_codes: IntArray = codes[np.lexsort((*tie_cells, compute_curve_places(np.roll(places, turn, axis=1), bits)))]
-    return ordered_codes
+    return codes[np.lexsort((*tie_cells, compute_curve_places(np.roll(places, turn, axis=1), bits)))]
 
 
 def _spread_points(count: int, dimensions: int) -> Floats:
@@ -111,20 +110,17 @@ def _spread_points(count: int, dimensions: int) -> Floats:
     for _ in range(64):
         root = (1 + root) ** (1 / (dimensions + 1))
     steps = root ** -np.arange(1.0, dimensions + 1)
-    points: Floats = (0.5 + np.outer(np.arange(1, count + 1), steps)) % 1
-    return points
+    return (0.5 + np.outer(np.arange(1, count + 1), steps)) % 1
 
 
 def _compute_block_means(axis: CurveAxis, codes: IntArray, blocks: IntArray) -> Floats:
     """The mean of each block, in cells."""
-    means: Floats = np.bincount(blocks, codes // axis.grid.width) / np.bincount(blocks)
-    return means
+    return np.bincount(blocks, codes // axis.grid.width) / np.bincount(blocks)
 
 
 def _round_means(axis: CurveAxis, means: Floats) -> Floats:
     """The codes that the plan makes of means in cells."""
-    codes: Floats = np.minimum(np.floor((means + 0.5) * axis.grid.width), axis.grid.upper - axis.grid.lower)
-    return codes
+    return np.minimum(np.floor((means + 0.5) * axis.grid.width), axis.grid.upper - axis.grid.lower)
 
 
 def _get_width(axis: CurveAxis) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -41,7 +41,7 @@ def discreet_neighbors() -> Callable[..., list[Pair]]:
     return lambda schema, *arguments, **options: neighbor_rows(_load_schema(schema), *arguments, **options)
 
 
-def _load_schema(schema_or_path: Any) -> Schema:
+def _load_schema(schema_or_path: Schema | str | Path) -> Schema:
     """A schema as it is, or read from its file; nothing else is opened."""
     from discreet.schema import load_schema
 

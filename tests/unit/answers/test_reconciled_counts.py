@@ -27,6 +27,7 @@ from discreet.estimation.constraint_set import at_most, same_total, total
 from discreet.estimation.linear_refinement import compute_worst_quantile
 from discreet.measurements.additive import AdditiveNoise
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.planner.options import build_query_options
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.planner import plan
 from discreet.query import parse_sql
@@ -507,7 +508,7 @@ def test_an_analyst_states_what_she_knows(texts: list[Any], holds: Any) -> None:
 def test_what_cannot_be_true_is_refused_before_anything_is_drawn(texts: Any, message: str) -> None:
     query_plan = plan_counts(declare_wards("replace-one", 1, 1000), BY_WARD)
     with pytest.raises(InvalidInput, match=message):
-        check_plan_constraints(query_plan, texts)
+        check_plan_constraints(query_plan, build_query_options(1, constraints=texts).constraints)
 
 
 def test_constraints_are_of_one_count() -> None:

@@ -278,7 +278,7 @@ def test_numbers_are_those_of_an_answer() -> None:
 
 def test_keys_that_are_not_shown_have_a_number_too() -> None:
     audited_question = AuditedQuestion.of(
-        made_schema("add-remove", 1, units=6), "SELECT city, COUNT(*) FROM t GROUP BY city", 1, 1e-3
+        made_schema("add-remove", 1, units=6), "SELECT city, COUNT(*) FROM t GROUP BY city", 1, delta=1e-3
     )
     outputs = np.asarray(audited_question.build_mechanism()(audited_question.pairs[0][0], 50))
     assert outputs.shape == (50, len(audited_question.build_mechanism().keys))

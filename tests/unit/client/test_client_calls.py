@@ -378,7 +378,7 @@ def test_a_rehearsal_goes_to_the_made_up_table(service: ScriptedService, tmp_pat
     assert service.seen[0].path == "/v1/rehearsal/datasets/registry/answers"
     assert repr(rehearsed).endswith("rehearsal=True)")
     calls: dict[str, Callable[[], object]] = {"releases/previews": lambda: rehearsed.estimate_error(epsilon=1)}
-    calls |= {"releases": lambda: rehearsed.publish("mdav", tmp_path / "a.csv", 3), "sweeps": rehearsed.sweep}
+    calls |= {"releases": lambda: rehearsed.publish("mdav", tmp_path / "a.csv", k=3), "sweeps": rehearsed.sweep}
     for below, call in calls.items():
         with pytest.raises(Unsupported):
             call()
@@ -505,7 +505,7 @@ def test_a_release_is_brought_here(service: ScriptedService, tmp_path: Path) -> 
 
 def test_a_second_table_keeps_the_name_that_its_manifest_has(service: ScriptedService, tmp_path: Path) -> None:
     service.then(*script_release({"registry.csv": TABLE_BYTES, "registry-values.csv": b"group\n1\n"}))
-    release = build_client(service).publish("anatomy", tmp_path / "mine.csv", 3)
+    release = build_client(service).publish("anatomy", tmp_path / "mine.csv", k=3)
     assert release.files == (tmp_path / "mine.csv", tmp_path / "registry-values.csv")
     assert release.files[1].read_bytes() == b"group\n1\n"
 
@@ -542,7 +542,7 @@ def test_what_is_lost_of_a_release_is_brought_again(service: ScriptedService, tm
         table,
         manifest,
     )
-    build_client(service).publish("mdav", tmp_path / "mine.csv", 3)
+    build_client(service).publish("mdav", tmp_path / "mine.csv", k=3)
     assert (tmp_path / "mine.csv").read_bytes() == TABLE_BYTES
     assert service.seen[0].key == service.seen[1].key
 
@@ -567,7 +567,7 @@ def test_a_release_comes_whole_or_not_at_all(
     with pytest.raises(
         error, match="the release is made and entered, and its files are those of job j1 at the service"
     ):
-        build_client(service, retries=1).publish("mdav", tmp_path / "mine.csv", 3)
+        build_client(service, retries=1).publish("mdav", tmp_path / "mine.csv", k=3)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -589,7 +589,7 @@ def test_a_name_of_the_service_leads_nowhere_else(service: ScriptedService, tmp_
     (tmp_path / "in").mkdir()
     service.then(*script_release({"registry.csv": TABLE_BYTES}, files=["registry.csv", name])[:3])
     with pytest.raises(Unavailable, match="did not answer as a discreet service"):
-        build_client(service).publish("anatomy", tmp_path / "in" / "mine.csv", 3)
+        build_client(service).publish("anatomy", tmp_path / "in" / "mine.csv", k=3)
     assert [path.name for path in tmp_path.rglob("*")] == ["in"]
 
 
@@ -603,15 +603,15 @@ def test_a_place_that_is_taken_is_refused_before_anything_is_made(service: Scrip
         ("a.csv", "r.json", "a report from a service is named .html"),
     ):
         with pytest.raises(InvalidInput, match=words):
-            ours.publish("mdav", tmp_path / out, 3, report=None if report is None else tmp_path / report)
+            ours.publish("mdav", tmp_path / out, k=3, report=None if report is None else tmp_path / report)
     with pytest.raises(InvalidInput, match="a folder of columns is named without a suffix"):
         ours.publish("private-columns", tmp_path / "a.csv", epsilon=1, apart=True)
     (tmp_path / "folder").mkdir()
     for force, words in ((False, "is there already"), (True, "is there and is no release")):
         with pytest.raises(InvalidInput, match=words):
             ours.publish("private-columns", tmp_path / "folder", epsilon=1, apart=True, force=force)
-    with pytest.raises(InvalidInput, match="cannot be sent"):
-        ours.publish("mdav-swap", tmp_path / "a.csv", 3, diversity=object())
+    with pytest.raises(InvalidInput, match="diversity must be text"):
+        ours.publish("mdav-swap", tmp_path / "a.csv", k=3, diversity=object())
     assert service.seen == []
     assert (tmp_path / "there.csv").read_text() == "mine"
 
@@ -620,19 +620,19 @@ def test_force_overwrites_what_was_brought_before_and_nothing_else(service: Scri
     """By its hash: the service has another name for it."""
     out, page = tmp_path / "mine.csv", tmp_path / "page.html"
     service.then(*script_release({"registry.csv": TABLE_BYTES}))
-    build_client(service).publish("mdav", out, 3)
+    build_client(service).publish("mdav", out, k=3)
     service.steps[:] = script_release({"registry.csv": b"age\n31\n", "registry-values.csv": b"group\n1\n"})
     with pytest.raises(InvalidInput, match="is there already"):
-        build_client(service).publish("anatomy", out, 3)
-    build_client(service).publish("anatomy", out, 3, force=True)
+        build_client(service).publish("anatomy", out, k=3)
+    build_client(service).publish("anatomy", out, k=3, force=True)
     assert out.read_bytes() == b"age\n31\n"
     requests_before = len(service.seen)
     page.write_text("a page of mine")
     with pytest.raises(InvalidInput, match=r"'page\.html' is there and is no release or report of ours"):
-        build_client(service).publish("mdav", tmp_path / "other.csv", 3, report=page, force=True)
+        build_client(service).publish("mdav", tmp_path / "other.csv", k=3, report=page, force=True)
     out.write_text("a table of mine")
     with pytest.raises(InvalidInput, match=r"'mine\.csv' is there and is no release"):
-        build_client(service).publish("mdav", out, 3, force=True)
+        build_client(service).publish("mdav", out, k=3, force=True)
     assert (len(service.seen), out.read_text(), page.read_text()) == (
         requests_before,
         "a table of mine",
@@ -642,7 +642,7 @@ def test_force_overwrites_what_was_brought_before_and_nothing_else(service: Scri
 
 def test_a_report_is_for_its_custodian_alone(service: ScriptedService, tmp_path: Path) -> None:
     service.then(*script_release({"registry.csv": TABLE_BYTES}, report="report.html"), build_raw_reply(b"<html>"))
-    release = build_client(service).publish("mdav", tmp_path / "mine.csv", 3, report=tmp_path / "page.html")
+    release = build_client(service).publish("mdav", tmp_path / "mine.csv", k=3, report=tmp_path / "page.html")
     assert release.report is not None
     assert release.report.stat().st_mode & 0o077 == 0
 
@@ -650,29 +650,26 @@ def test_a_report_is_for_its_custodian_alone(service: ScriptedService, tmp_path:
 def test_a_lost_release_tells_the_key_to_go_on_with(service: ScriptedService, tmp_path: Path) -> None:
     service.then(drop)
     with pytest.raises(Unavailable, match="key='april' is not charged twice"):
-        build_client(service, retries=1).publish("mdav", tmp_path / "a.csv", 3, key="april")
+        build_client(service, retries=1).publish("mdav", tmp_path / "a.csv", k=3, key="april")
     assert {request.key for request in service.seen} == {"april"}
 
 
 def test_what_is_said_of_a_file_is_sent(service: ScriptedService, tmp_path: Path) -> None:
+    swap = {"keep": ("sex",), "informed": True, "diversity": discreet.sdc.Distinct(3), "ks": {"income": 20}}
+    calls: list[tuple[str, dict[str, object], dict[str, object]]] = [
+        ("mdav-swap", swap | {"k": 10.0}, {"k": 10, "keep": ["sex"], "diversity": "distinct 3"}),
+        ("generalise", {"k": 5, "suppress": 0.05}, {"suppress": "1/20"}),
+        ("t-closeness", {"k": 5, "t": 1.5}, {"t": "3/2"}),
+        ("private-linked", {"epsilon": 1, "pairs": [("a", "b")]}, {"pairs": [["a", "b"]]}),
+    ]
+    for method, options, changed in calls:
+        service.then(build_problem(400, "InvalidInput"))
+        with pytest.raises(InvalidInput):
+            build_client(service).publish(method, tmp_path / "a.parquet", **options)
+        sent = {"method": method, "format": "parquet", "report": False} | options | changed
+        assert service.seen[-1].document == sent
     service.then(build_problem(400, "InvalidInput"))
-    options = {
-        "diversity": discreet.sdc.Distinct(3),
-        "suppress": 0.05,
-        "ks": {"income": 20},
-        "pairs": [("a", "b")],
-        "t": 1.5,
-    }
     with pytest.raises(InvalidInput):
-        build_client(service).publish(
-            "mdav-swap", tmp_path / "a.parquet", 10.0, keep=("sex",), informed=True, **options
-        )
-    sent = {"method": "mdav-swap", "k": 10, "t": "3/2", "keep": ["sex"], "informed": True, "format": "parquet"}
-    sent |= {
-        "diversity": "distinct 3",
-        "suppress": "1/20",
-        "ks": {"income": 20},
-        "pairs": [["a", "b"]],
-        "report": False,
-    }
-    assert service.seen[0].document == sent
+        build_client(service).publish(discreet.sdc.Mdav(k=5, strata="sex"), tmp_path / "a.csv")
+    sent = {"method": "mdav", "k": 5, "strata": "sex", "format": "csv", "report": False}
+    assert service.seen[-1].document == sent

@@ -14,10 +14,11 @@ import pytest
 from test_custodian import register_people, write_people
 
 from discreet import BudgetExceeded, Custodian, InvalidInput, Prior, Schema, Unsupported, load_schema
-from discreet.custodian import preview_from_schema
+from discreet.custodian import preview_question, validate_question
 from discreet.custodian.preview import explain_mechanism
 from discreet.measurements.refined_total import RefinedTotal
 from discreet.numeric import exp_above
+from discreet.planner.options import PlanRequest, QueryOptions, build_query_options
 from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.sample import write_registry
@@ -62,7 +63,7 @@ def declared_schema(tmp_path: Path) -> Schema:
 )
 def test_a_preview_opens_no_data_and_charges_nothing(previewed_custodian: Custodian, question: str, prior: str) -> None:
     source, previewed_custodian._source = previewed_custodian._source, cast(Source, SealedSource())
-    preview = previewed_custodian.preview(question, 0.5, prior)
+    preview = previewed_custodian.preview(question, 0.5, prior=prior)
     assert preview.candidates
     assert sum(candidate.chosen for candidate in preview.candidates) == 1
     assert preview.cost.epsilon == Fraction(1, 2)
@@ -73,8 +74,8 @@ def test_a_preview_opens_no_data_and_charges_nothing(previewed_custodian: Custod
 
 
 def test_the_preview_names_what_the_answer_then_does(previewed_custodian: Custodian) -> None:
-    preview = previewed_custodian.preview(MEAN, 0.5, "normal(50, 5)")
-    answer = previewed_custodian.answer(MEAN, 0.5, "normal(50, 5)")
+    preview = previewed_custodian.preview(MEAN, 0.5, prior="normal(50, 5)")
+    answer = previewed_custodian.answer(MEAN, 0.5, prior="normal(50, 5)")
     assert (answer.mechanism, answer.guarantee) == (preview.mechanism, preview.guarantee)
     chosen = next(candidate for candidate in preview.candidates if candidate.chosen)
     assert (chosen.mechanism, chosen.expected_error) == (preview.mechanism, preview.expected_error)
@@ -98,8 +99,8 @@ def test_the_reason_names_a_rival_that_is_told_apart() -> None:
 
 def test_a_prior_changes_what_an_answer_means_and_not_what_it_costs(previewed_custodian: Custodian) -> None:
     """The same draw serves every prior: the second question finds the stored answer."""
-    first = previewed_custodian.answer(COUNT, 0.5, "normal(202, 5)")
-    second = previewed_custodian.answer(COUNT, 0.5, "normal(198, 5)")
+    first = previewed_custodian.answer(COUNT, 0.5, prior="normal(202, 5)")
+    second = previewed_custodian.answer(COUNT, 0.5, prior="normal(198, 5)")
     plain = previewed_custodian.answer(COUNT, 0.5)
     assert second.stored
     assert plain.stored
@@ -112,12 +113,12 @@ def test_a_prior_changes_what_an_answer_means_and_not_what_it_costs(previewed_cu
 
 
 def test_a_wrong_prior_is_told_and_does_not_ruin_the_answer(previewed_custodian: Custodian) -> None:
-    answer = previewed_custodian.answer(COUNT, 1, "normal(1000, 2)")
+    answer = previewed_custodian.answer(COUNT, 1, prior="normal(1000, 2)")
     assert answer.warning is not None
     assert "1 % tails" in answer.warning
     assert answer.posterior is not None
     assert abs(answer.posterior.mean() - float(answer.value)) < 20  # type: ignore[arg-type]
-    assert previewed_custodian.answer(COUNT, 1, "normal(200, 50)").warning is None
+    assert previewed_custodian.answer(COUNT, 1, prior="normal(200, 50)").warning is None
 
 
 HOSTILE = [
@@ -136,8 +137,8 @@ HOSTILE = [
 def test_hostile_priors_change_no_epsilon(declared_schema: Schema, question: str, prior: str | Prior) -> None:
     """The charge, its label and the mechanism's promise are those of the question without a prior."""
     without_prior, with_prior = (
-        preview_from_schema(declared_schema, question, 0.5),
-        preview_from_schema(declared_schema, question, 0.5, prior),
+        preview_question(declared_schema, question, build_query_options(0.5)),
+        preview_question(declared_schema, question, build_query_options(0.5, prior=prior)),
     )
     assert with_prior.cost == without_prior.cost
     assert with_prior.guarantee == without_prior.guarantee
@@ -150,7 +151,7 @@ def test_hostile_priors_change_no_epsilon(declared_schema: Schema, question: str
 def test_priors_are_refused_from_themselves_alone(declared_schema: Schema, prior: str) -> None:
     """Without a source in reach, in one sentence."""
     with pytest.raises(InvalidInput) as refusal:
-        preview_from_schema(declared_schema, COUNT, 0.5, prior)
+        preview_question(declared_schema, COUNT, build_query_options(0.5, prior=prior))
     assert "\n" not in str(refusal.value)
 
 
@@ -164,17 +165,20 @@ def test_planning_is_quick(declared_schema: Schema) -> None:
 
 def _time_preview(declared_schema: Schema, question: str, prior: Prior) -> float:
     start = time.perf_counter()
-    preview_from_schema(declared_schema, question, 0.5, prior)
+    preview_question(declared_schema, question, build_query_options(0.5, prior=prior))
     return time.perf_counter() - start
 
 
 @pytest.mark.parametrize("accuracy", ["±50 at 95%", "+-50 at 0.95", "within 50", "50"])
 def test_an_accuracy_gives_the_smallest_epsilon(declared_schema: Schema, accuracy: str) -> None:
     """0.05932: an interval of 50 whole steps; a ten-thousandth less and it is 51."""
-    preview = preview_from_schema(declared_schema, COUNT, accuracy=accuracy)
+    preview = preview_question(declared_schema, COUNT, build_query_options(accuracy=accuracy))
     assert preview.cost.epsilon == Fraction("0.05932")
     assert "within 50 with" in preview.accuracy
-    assert "within 51 with" in preview_from_schema(declared_schema, COUNT, epsilon=Fraction("0.0592")).accuracy
+    assert (
+        "within 51 with"
+        in preview_question(declared_schema, COUNT, build_query_options(epsilon=Fraction("0.0592"))).accuracy
+    )
 
 
 @pytest.mark.parametrize(
@@ -285,28 +289,70 @@ def test_many_counts_of_gaussian_noise_fit_a_budget_with_a_delta(tmp_path: Path)
 )
 def test_what_cannot_be_asked(declared_schema: Schema, options: dict[str, object], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        preview_from_schema(declared_schema, COUNT, **options)  # type: ignore[arg-type]
+        preview_question(declared_schema, COUNT, build_query_options(**options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "words"),
+    [
+        (COUNT, {"constraints": ["each <= -5"]}, "must be a whole number of at least 0"),
+        (COUNT, {"constraints": ["total <= 5", "total >= 9"]}, "no numbers|cannot|fit"),
+        (COUNT, {"ranges": ["20..30"]}, "ranges are asked of the answer to SELECT HISTOGRAM"),
+        ("SELECT HISTOGRAM(age, 10) FROM people", {"ranges": [(30, 20)]}, "from its low end up to its high end"),
+        ("SELECT MEDIAN(age) FROM people", {"population": True}, "."),
+        (COUNT, {"population_size": 10}, "."),
+        ("SELECT COUNT(*) FROM elsewhere", {}, "elsewhere"),
+    ],
+)
+def test_every_refusal_is_made_before_the_charge(
+    previewed_custodian: Custodian, question: str, options: dict[str, Any], words: str
+) -> None:
+    """By whichever call, and from the schema alone, for commands that must not even register what they refuse."""
+    query_options = build_query_options(1, **options)
+    for refuse in (
+        lambda: validate_question(previewed_custodian.schema, question, query_options),
+        lambda: previewed_custodian.validate(question, query_options),
+        lambda: previewed_custodian.preview(question, 1, **options),
+        lambda: previewed_custodian.answer(question, 1, **options),
+    ):
+        with pytest.raises((InvalidInput, Unsupported), match=words):
+            refuse()
+    assert [entry.kind for entry in previewed_custodian.history()] == ["register"]
+
+
+def test_a_picture_is_refused_where_there_is_none(declared_schema: Schema) -> None:
+    groups = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
+    assert validate_question(declared_schema, groups, build_query_options(1)).query.keys
+    with pytest.raises(InvalidInput, match="a picture shows a HISTOGRAM"):
+        validate_question(declared_schema, groups, build_query_options(1), plot=True)
+
+
+def test_options_of_another_class_are_refused(previewed_custodian: Custodian) -> None:
+    """What the planner adds to them is not for analysts to say."""
+    for options in (PlanRequest(epsilon=Fraction(1)), {"epsilon": 1}, None):
+        with pytest.raises(InvalidInput, match="the options of a question are QueryOptions"):
+            previewed_custodian.validate(COUNT, cast(QueryOptions, options))
 
 
 def test_what_has_no_accuracy_in_values(declared_schema: Schema) -> None:
     with pytest.raises(Unsupported, match="ask for this with an epsilon"):
-        preview_from_schema(declared_schema, "SELECT MEDIAN(age) FROM people", accuracy="±5")
+        preview_question(declared_schema, "SELECT MEDIAN(age) FROM people", build_query_options(accuracy="±5"))
     with pytest.raises(InvalidInput, match="ask with an epsilon"):
-        preview_from_schema(declared_schema, "SELECT MEDIAN(age) FROM people", noise_scale=5)
+        preview_question(declared_schema, "SELECT MEDIAN(age) FROM people", build_query_options(noise_scale=5))
 
 
 def test_a_distance_asks_for_refinement(previewed_custodian: Custodian) -> None:
     """Protocol 2's own distance, for totals as for the rest; the draw is one of the prior's values."""
-    preview = previewed_custodian.preview(COUNT, 0.5, "normal(200, 10)", distance="continuous")
+    preview = previewed_custodian.preview(COUNT, 0.5, prior="normal(200, 10)", distance="continuous")
     assert preview.mechanism == "refinement of your prior"
-    answer = previewed_custodian.answer(COUNT, 0.5, Prior.weights({190: 1, 210: 1}), distance="nominal")
+    answer = previewed_custodian.answer(COUNT, 0.5, prior=Prior.weights({190: 1, 210: 1}), distance="nominal")
     assert answer.value in (190, 210)
     assert answer.shaped
     assert answer.posterior is not None
     assert answer.headline == pytest.approx(answer.posterior.mean())
     with pytest.raises(Unsupported, match="one by one"):
         previewed_custodian.preview(
-            "SELECT sex, COUNT(*) FROM people GROUP BY sex", 0.5, "normal(200, 10)", distance="nominal"
+            "SELECT sex, COUNT(*) FROM people GROUP BY sex", 0.5, prior="normal(200, 10)", distance="nominal"
         )
 
 
@@ -355,7 +401,7 @@ def test_an_accuracy_that_no_epsilon_reaches_is_refused_with_what_is_left(previe
 def test_a_stored_mean_is_read_by_the_mechanism_that_drew_it(previewed_custodian: Custodian) -> None:
     """Another prior, more rows expected, a smaller epsilon: the plan would be weighed anew, the draw is not."""
     first = previewed_custodian.answer(MEAN, 1, rows=200)
-    second = previewed_custodian.answer(MEAN, 0.5, "normal(50, 2)", rows=300)
+    second = previewed_custodian.answer(MEAN, 0.5, prior="normal(50, 2)", rows=300)
     assert second.stored
     assert (second.mechanism, second.guarantee, second.value) == (first.mechanism, first.guarantee, first.value)
 
@@ -401,6 +447,6 @@ def test_a_preview_says_what_its_error_is_of(
     declared_schema: Schema, question: str, prior: str | None, message: str
 ) -> None:
     """Nothing where no error is known beforehand."""
-    preview = preview_from_schema(declared_schema, question, 1, prior)
+    preview = preview_question(declared_schema, question, build_query_options(1, prior=prior))
     assert preview.error_of == message
     assert bool(preview.expected_error) == bool(message)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from discreet import Custodian, InvalidInput, Prior, Schema, Unsupported, load_schema
-from discreet.custodian import preview_from_schema
+from discreet.custodian import preview_question
 from discreet.custodian.preview import MAX_CELLS, StatedPrior, build_stated_prior
-from discreet.planner.options import PriorInput
+from discreet.planner.options import PriorInput, build_query_options
 
 WARDS_SCHEMA = """
 name: t
@@ -86,7 +86,7 @@ def test_numbers(
 def test_it_is_the_law_that_the_planner_weighs_mechanisms_by(wards_schema: Schema) -> None:
     """The expected error of not asking is its standard deviation, however much noise there will be."""
     for epsilon in (0.001, 1, 100):
-        planned = preview_from_schema(wards_schema, WOMEN, epsilon, "normal(25000, 900)")
+        planned = preview_question(wards_schema, WOMEN, build_query_options(epsilon, prior="normal(25000, 900)"))
         stated = build_stated_prior(wards_schema, WOMEN, "normal(25000, 900)")
         pairs = [(float(x), p) for x, p in zip(stated.points, stated.probabilities, strict=True)]
         sd = sum(p * (x - 25_000) ** 2 for x, p in pairs) ** 0.5
@@ -96,7 +96,7 @@ def test_it_is_the_law_that_the_planner_weighs_mechanisms_by(wards_schema: Schem
 def test_a_preview_says_where_the_prior_alone_is_as_good(wards_schema: Schema) -> None:
     """With a tail for being wrong, much noise is worse than not to ask, for who is right."""
     previews = {
-        epsilon: preview_from_schema(wards_schema, WOMEN, epsilon, "normal(25000, 900)")
+        epsilon: preview_question(wards_schema, WOMEN, build_query_options(epsilon, prior="normal(25000, 900)"))
         for epsilon in (0.0001, 0.0006, 0.1)
     }
     assert [preview.expected_error > preview.prior_error for preview in previews.values()] == [True, False, False]
@@ -177,7 +177,7 @@ def test_it_is_json(wards_schema: Schema) -> None:
 )
 def test_it_is_refused_as_in_planning(wards_schema: Schema, question: str, prior: str) -> None:
     with pytest.raises((InvalidInput, Unsupported)) as planning:
-        preview_from_schema(wards_schema, question, 1, prior)
+        preview_question(wards_schema, question, build_query_options(1, prior=prior))
     with pytest.raises(type(planning.value)) as refusal:
         build_stated_prior(wards_schema, question, prior)
     assert str(refusal.value) == str(planning.value)

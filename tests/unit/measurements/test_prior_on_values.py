@@ -128,8 +128,7 @@ def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
         declared_schema,
         parse_sql(f"SELECT {aggregate} FROM t", declared_schema),
         epsilon,
-        None,
-        prior,
+        prior=prior,
         distance=distance,
     )
     reader, hits = Decoder(query_plan), 0
@@ -159,7 +158,7 @@ def test_an_average_of_many_rows_is_no_whole_number(neighbors: str) -> None:
         300,
         Prior.normal(38, 3, 17, 90),
     )
-    query_plan = plan(declared_schema, parse_sql("SELECT AVG(age) FROM t", declared_schema), 1, None, prior)
+    query_plan = plan(declared_schema, parse_sql("SELECT AVG(age) FROM t", declared_schema), 1, prior=prior)
     reader, hits, widths = Decoder(query_plan), 0, []
     for _ in range(count):
         whole = round(chance.gauss(38, 3) * many)
@@ -207,8 +206,7 @@ def test_an_interval_of_a_refined_mean_holds_the_means_between_the_points_exactl
         declared_schema,
         parse_sql("SELECT AVG(age) FROM t", declared_schema),
         epsilon,
-        None,
-        prior,
+        prior=prior,
         distance="continuous",
     )
     measurement = query_plan.measurements[0]
@@ -246,7 +244,7 @@ def test_stated_points_stay_and_the_answer_says_what_they_leave_out(
 ) -> None:
     text, _, known = aggregate_and_prior.partition("/")
     declared_schema = declare_prior_columns("replace-one" if known else "add-remove")
-    query_plan = plan(declared_schema, parse_sql(f"SELECT {text} FROM t", declared_schema), 1, None, prior)
+    query_plan = plan(declared_schema, parse_sql(f"SELECT {text} FROM t", declared_schema), 1, prior=prior)
     assert isinstance(query_plan.grid_prior, PointGridPrior)
     assert query_plan.grid_prior.values.tolist() == [38, 39]
     what = text.replace("(", " of ").rstrip(")")
@@ -264,8 +262,7 @@ def test_points_of_a_number_that_has_such_values_need_no_word(aggregate: str) ->
         declared_schema,
         parse_sql(f"SELECT {aggregate} FROM t", declared_schema),
         1,
-        None,
-        WEIGHTS[1],
+        prior=WEIGHTS[1],
         distance="continuous",
     )
     assert query_plan.prior_description
@@ -287,19 +284,19 @@ def test_an_answer_drawn_from_the_points_is_not_told_for_the_shape() -> None:
         whole = Prior.uniform(low, high)
         points = Prior.weights(dict.fromkeys(range(low, high + 1), 1))
         rules = [
-            read_question_key(plan(declared_schema, query, 1, None, prior, tail=tail, **options)).get("prior_rule")
+            read_question_key(plan(declared_schema, query, 1, prior=prior, tail=tail, **options)).get("prior_rule")
             for prior, tail in ((whole, None), (whole, True), (points, None), (points, True))
         ]
         assert rules == [8, 9, 2, None]
     query = parse_sql("SELECT MEDIAN(age) FROM t", declared_schema)
     assert (
-        read_question_key(plan(declared_schema, query, 1, None, Prior.uniform(20, 30), distance="continuous"))[
+        read_question_key(plan(declared_schema, query, 1, prior=Prior.uniform(20, 30), distance="continuous"))[
             "prior_rule"
         ]
         == 2
     )
     text = "normal(25, 3) on [20, 30] step 5"
-    assert read_question_key(plan(declared_schema, query, 1, None, text, distance="continuous"))["prior_rule"] == 9
+    assert read_question_key(plan(declared_schema, query, 1, prior=text, distance="continuous"))["prior_rule"] == 9
 
 
 def test_two_shapes_of_the_same_points_have_two_names() -> None:
@@ -309,7 +306,7 @@ def test_two_shapes_of_the_same_points_have_two_names() -> None:
     both = [Prior.parse(text) for text in ("uniform(30, 31) on [30, 31]", "triangular(30, 30.5, 31) on [30, 31]")]
     assert both[0] == both[1]
     names = [
-        read_question_key(plan(declared_schema, query, 1, None, prior, distance="continuous"))["prior"]
+        read_question_key(plan(declared_schema, query, 1, prior=prior, distance="continuous"))["prior"]
         for prior in both
     ]
     assert names[0] != names[1]
@@ -325,7 +322,7 @@ def test_a_shape_on_any_grid_is_laid_on_the_values_of_a_column() -> None:
         Prior.uniform(Fraction("159.9"), Fraction("170.1"), Fraction(1, 5)),
         "uniform(160, 170) on [160, 170] step 1",
     ):
-        measurement = plan(declared_schema, query, 1, None, prior, distance="continuous").measurements[0]
+        measurement = plan(declared_schema, query, 1, prior=prior, distance="continuous").measurements[0]
         assert isinstance(measurement, CandidateSelection)
         before = measurement.get_stated_distribution()
         assert before is not None
@@ -338,7 +335,7 @@ def test_shapes_that_lie_outside_their_own_ends_are_refused_with_the_fix() -> No
     prior = Prior.normal(1000, 3, 17, 90)
     for text in ("SELECT AVG(age) FROM t", "SELECT MEDIAN(height) FROM t"):
         with pytest.raises(InvalidInput, match=r"lies between its own ends, 17 and 90; widen the ends, or move"):
-            plan(declared_schema, parse_sql(text, declared_schema), 1, None, prior, distance="continuous")
+            plan(declared_schema, parse_sql(text, declared_schema), 1, prior=prior, distance="continuous")
 
 
 def test_a_prior_without_a_scale_for_the_tail_stays_between_its_ends() -> None:

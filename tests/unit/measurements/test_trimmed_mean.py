@@ -18,8 +18,8 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet import Custodian, InvalidInput, Unsupported
+from discreet.custodian import preview_question
 from discreet.custodian.measure import ExactInputs, read_exact_inputs, sample_noisy_outputs
-from discreet.custodian.preview import preview_from_schema
 from discreet.formatting import format_number
 from discreet.measurements.additive import AdditiveNoise
 from discreet.measurements.candidate_grid import CandidateGrid
@@ -39,7 +39,7 @@ from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.quantile import compute_rank_scores
 from discreet.mechanisms.selection_scores import Selection
 from discreet.mechanisms.staircase import Staircase
-from discreet.planner.options import build_query_options
+from discreet.planner.options import PlanRequest, build_query_options
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, replan_query
 from discreet.query import parse_sql, to_sql
@@ -435,11 +435,11 @@ def test_a_stored_answer_is_read_by_the_ranks_it_was_drawn_with() -> None:
     """Also at an epsilon whose own best ranks would be others, or that would choose by rank."""
     query_plan = plan_statistic("MEDIAN(fine)", 12)
     for epsilon in (TENTH, Fraction(2), Fraction(50)):
-        replanned = replan_query(query_plan, build_query_options(epsilon))
+        replanned = replan_query(query_plan, PlanRequest(epsilon=epsilon))
         assert replanned.mechanism == query_plan.mechanism == "mean of ranks 1..12 by discrete Laplace"
         assert replanned.build_question_key() == query_plan.build_question_key()
     ranked = plan_statistic("MEDIAN(fine)", 12, 50)
-    assert replan_query(ranked, build_query_options(1)).mechanism == ranked.mechanism == "permute-and-flip on ranks"
+    assert replan_query(ranked, PlanRequest(epsilon=1)).mechanism == ranked.mechanism == "permute-and-flip on ranks"
 
 
 # --- TRIMMED_MEAN
@@ -532,7 +532,7 @@ def test_a_trimmed_mean_that_is_worse_than_a_guess_is_refused(options: dict[str,
 
 def test_a_stored_trimmed_mean_is_told_at_any_epsilon() -> None:
     query_plan = plan_statistic("TRIMMED_MEAN(age, 0.1)", 20)
-    assert replan_query(query_plan, build_query_options(TENTH**3)).mechanism == query_plan.mechanism
+    assert replan_query(query_plan, PlanRequest(epsilon=TENTH**3)).mechanism == query_plan.mechanism
 
 
 def test_more_rows_than_can_be_summed_are_refused_before_anything_is_paid() -> None:
@@ -678,7 +678,7 @@ def test_preview_and_ask_show_the_ranks(tmp_path: Path) -> None:
 
 def test_a_preview_gives_its_reasons() -> None:
     """Why a choice by rank, or why a mean of ranks; neither quotes an error that is not known."""
-    many = preview_from_schema(declare_ranked_columns(1000), "SELECT MEDIAN(age) FROM t", epsilon=1)
+    many = preview_question(declare_ranked_columns(1000), "SELECT MEDIAN(age) FROM t", build_query_options(epsilon=1))
     assert many.expected_error is None
     mean = build_rank_mean("MEDIAN(age)", 1000)
     evenly = "if the rows are spread evenly its expected error is at most "
@@ -687,11 +687,13 @@ def test_a_preview_gives_its_reasons() -> None:
         f", and that of the {mean.name} is not clearly less: about {format_number(mean.expected_error())}"
     )
     assert [candidate.expected_error for candidate in many.candidates] == [None, None]
-    sure = preview_from_schema(declare_ranked_columns(50_000), "SELECT MEDIAN(age) FROM t", epsilon=TENTH)
+    sure = preview_question(
+        declare_ranked_columns(50_000), "SELECT MEDIAN(age) FROM t", build_query_options(epsilon=TENTH)
+    )
     assert sure.reason.startswith("if the rows are spread evenly its expected error is nearly 0, and that of the mean ")
-    far = preview_from_schema(declare_ranked_columns(50), "SELECT MEDIAN(fine) FROM t", epsilon=1)
+    far = preview_question(declare_ranked_columns(50), "SELECT MEDIAN(fine) FROM t", build_query_options(epsilon=1))
     assert far.reason.startswith(evenly)
     assert far.reason.endswith(", but its ranks reach too far from rank 25 to stand for it on other rows")
-    few = preview_from_schema(declare_ranked_columns(12), "SELECT MEDIAN(fine) FROM t", epsilon=1)
+    few = preview_question(declare_ranked_columns(12), "SELECT MEDIAN(fine) FROM t", build_query_options(epsilon=1))
     assert few.expected_error is not None
     assert few.reason == "of so few rows it is nearer than the permute-and-flip on ranks, if they are spread evenly"

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import BudgetExceeded, InvalidInput, Unsupported
-from discreet.custodian import preview_from_schema
-from discreet.planner.options import MAX_CONFIDENCE, MIN_CONFIDENCE, Accuracy
+from discreet.custodian import preview_question
+from discreet.planner.options import MAX_CONFIDENCE, MIN_CONFIDENCE, Accuracy, build_query_options
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
 from discreet.query import parse_sql
@@ -119,7 +119,7 @@ def test_nearer_or_surer_costs_more() -> None:
 
 
 def test_what_is_public_is_exact_and_free() -> None:
-    preview = preview_from_schema(REPLACE, "SELECT COUNT(*) FROM t", accuracy="±1")
+    preview = preview_question(REPLACE, "SELECT COUNT(*) FROM t", build_query_options(accuracy="±1"))
     assert (preview.mechanism, preview.cost.epsilon) == ("public by the schema", 0)
 
 
@@ -128,8 +128,8 @@ def test_the_reachable_accuracy_is_told() -> None:
     little = Budget(Fraction(1, 10), Fraction(1, 100))
     poor = replace(REPLACE, budget=little, analyst_budget=little)
     with pytest.raises(BudgetExceeded, match=r"the epsilon of 0\.1 that is left; ±30 at 95% is what that can reach"):
-        preview_from_schema(poor, COUNT, accuracy="±5")
-    assert (preview_from_schema(poor, COUNT, accuracy="±30").cost.epsilon or 0) <= Fraction(1, 10)
+        preview_question(poor, COUNT, build_query_options(accuracy="±5"))
+    assert (preview_question(poor, COUNT, build_query_options(accuracy="±30")).cost.epsilon or 0) <= Fraction(1, 10)
 
 
 @pytest.mark.parametrize("confidence", [50, 99])
@@ -167,13 +167,15 @@ def test_without_a_budget_nothing_is_said_to_be_left() -> None:
 @pytest.mark.parametrize("aggregate", ["MEDIAN(age)", "MAX(age)", "MODE(sex)"])
 def test_only_of_what_has_a_public_law(aggregate: str) -> None:
     with pytest.raises(Unsupported, match="ask for this with an epsilon"):
-        preview_from_schema(REPLACE, f"SELECT {aggregate} FROM t", accuracy="±5")
+        preview_question(REPLACE, f"SELECT {aggregate} FROM t", build_query_options(accuracy="±5"))
 
 
 def test_any_budget_will_do() -> None:
     """An epsilon so large that there is no noise left to speak of is no trouble while searching for a small one."""
     assert REPLACE.budget.epsilon == 10**6
-    preview = preview_from_schema(REPLACE, "SELECT AVG(score) FROM t WHERE age > 0", accuracy="±0.2", rows=5000)
+    preview = preview_question(
+        REPLACE, "SELECT AVG(score) FROM t WHERE age > 0", build_query_options(accuracy="±0.2", rows=5000)
+    )
     assert 0 < (preview.cost.epsilon or 0) < 1
 
 
@@ -186,5 +188,5 @@ def test_the_accuracy_of_a_mean_needs_the_number_of_rows(declared_schema: Schema
         InvalidInput,
         match=r"depends on how many of the selected rows have a value.*give rows, the fewest .* COUNT\(score\) with",
     ):
-        preview_from_schema(declared_schema, question, accuracy="±0.5")
-    assert preview_from_schema(declared_schema, question, accuracy="±0.5", rows=2000).cost.epsilon
+        preview_question(declared_schema, question, build_query_options(accuracy="±0.5"))
+    assert preview_question(declared_schema, question, build_query_options(accuracy="±0.5", rows=2000)).cost.epsilon

@@ -13,13 +13,14 @@ import pytest
 from test_console_pages import ASK, Browser
 
 from discreet import Custodian, load_schema
-from discreet.custodian import preview_from_schema
+from discreet.custodian import preview_question
 from discreet.custodian.preview import Preview
 from discreet.measurements.selection import CandidateSelection
 from discreet.measurements.unit_query import OrderStatistic
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.individual_dp import build_local_noise
 from discreet.planner.dp_comparison import DpComparison, compare_with_dp
+from discreet.planner.options import build_query_options
 from discreet.planner.planner import plan
 from discreet.query import parse_sql
 from discreet.sample import write_registry
@@ -156,12 +157,17 @@ def test_days_are_called_so() -> None:
 def test_no_other_model_is_compared() -> None:
     declared_schema = declare_incomes(100)
     assert compare_with_dp(plan(declared_schema, parse_sql("SELECT MEDIAN(income) FROM t", declared_schema), 1)) is None
-    assert preview_from_schema(declared_schema, "SELECT MEDIAN(income) FROM t", 1).compared_with_dp is None
+    assert (
+        preview_question(declared_schema, "SELECT MEDIAN(income) FROM t", build_query_options(1)).compared_with_dp
+        is None
+    )
 
 
 def test_the_floor_is_stated_and_the_local_scale_is_not() -> None:
     """A preview is made from the schema alone, so nothing of the rows can be in it."""
-    preview = preview_from_schema(declare_incomes(10_000), "SELECT MEDIAN(income) FROM t", 1, model="individual-dp")
+    preview = preview_question(
+        declare_incomes(10_000), "SELECT MEDIAN(income) FROM t", build_query_options(1, model="individual-dp")
+    )
     assert (
         preview.accuracy == "its noise follows the data and is not told; its scale is at least 1,500, whatever the data"
     )
@@ -189,7 +195,9 @@ def format_comparison(preview: Preview) -> str:
 
 def test_library_and_commands_show_both(tmp_path: Path) -> None:
     path = allow_individual_dp(write_registry(tmp_path, patients=500))
-    words = format_comparison(preview_from_schema(load_schema(path), QUESTION, 1, model="individual-dp"))
+    words = format_comparison(
+        preview_question(load_schema(path), QUESTION, build_query_options(1, model="individual-dp"))
+    )
     with Custodian.open(path) as custodian:
         assert format_comparison(custodian.preview(QUESTION, epsilon=1, model="individual-dp")) == words
     command = (path, QUESTION, "--epsilon", "1", "--model", "individual-dp")

@@ -38,7 +38,7 @@ RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace
 
 
 def plan_hierarchy(declared_schema: Schema, text: str, delta: object = None) -> Plan:
-    return plan(declared_schema, parse_sql(text, declared_schema), 1, delta)
+    return plan(declared_schema, parse_sql(text, declared_schema), 1, delta=delta)
 
 
 def get_measurement(query_plan: Plan) -> HierarchicalHistogram:

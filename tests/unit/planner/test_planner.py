@@ -19,7 +19,7 @@ from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.noise import IndependentNoises, Noise
 from discreet.planner.candidates import find_rho
-from discreet.planner.options import QueryOptions
+from discreet.planner.options import PlanRequest
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, plan_query
 from discreet.privacy.cost import PrivacyCost, SubAccount
@@ -46,9 +46,7 @@ def get_scale(query_plan: Plan) -> Fraction:
     """The scale of the Laplace noise that the question could be answered with."""
     like = ("discrete Laplace",) * len(query_plan.measurements)
     noise = get_noise(
-        plan_query(
-            query_plan.schema, query_plan.query, QueryOptions(epsilon=query_plan.epsilon, stored_mechanisms=like)
-        )
+        plan_query(query_plan.schema, query_plan.query, PlanRequest(epsilon=query_plan.epsilon, stored_mechanisms=like))
     )
     assert isinstance(noise, DiscreteLaplace)
     return 1 / noise.rate

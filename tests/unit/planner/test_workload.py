@@ -26,7 +26,7 @@ from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.point_estimates import WeightedSum
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import IndependentNoises
-from discreet.planner.options import QueryOptions
+from discreet.planner.options import PlanRequest
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, plan_query, plan_session_counts, replan_query
 from discreet.planner.session_budget import SessionBudget, list_noisy_counts
@@ -87,7 +87,9 @@ def force_strategy(query_plan: Plan, strategy: str) -> Plan:
         for measurement in query_plan.measurements
     )
     like = tuple(query_plan.spread_by_aggregate([*names]))
-    return plan_query(query_plan.schema, query_plan.query, QueryOptions(query_plan.epsilon, stored_mechanisms=like))
+    return plan_query(
+        query_plan.schema, query_plan.query, PlanRequest(epsilon=query_plan.epsilon, stored_mechanisms=like)
+    )
 
 
 @cache
@@ -338,7 +340,7 @@ def test_a_stored_answer_is_found_at_any_epsilon() -> None:
     for select in WORKLOADS.values():
         plans = [plan_workload(declared_schema, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
         assert len({query_plan.build_question_key() for query_plan in plans}) == 1
-        replanned = replan_query(plans[0], QueryOptions(Fraction(1)))
+        replanned = replan_query(plans[0], PlanRequest(epsilon=Fraction(1)))
         assert replanned.build_question_key() == plans[0].build_question_key()
         assert [measurement.linear_query for measurement in list_additive(replanned)] == [
             measurement.linear_query for measurement in list_additive(plans[2])
@@ -367,7 +369,9 @@ def test_keys_that_are_not_public_have_counts_together_too() -> None:
     """After the threshold, with what is left of epsilon; the count that chose the keys is no part of it."""
     declared_schema = schema("add-remove", 1, units=5)
     select = "COUNT(*), " + format_filters("sex = 'F'", "smoker", "age > 0")
-    query_plan = plan(declared_schema, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared_schema), 1, 1e-6)
+    query_plan = plan(
+        declared_schema, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared_schema), 1, delta=1e-6
+    )
     assert query_plan.measurements[0].name == "discrete Laplace over a threshold"
     assert all(measurement.strategy for measurement in list_additive(query_plan))
     assert query_plan.cost.epsilon <= 1
@@ -377,7 +381,7 @@ def test_under_delta_nothing_is_together() -> None:
     """Gaussian noise is shared as it was."""
     declared_schema = schema("add-remove", 1, units=5)
     query = parse_sql(f"SELECT {WORKLOADS['nested']} FROM t", declared_schema)
-    query_plan = plan(declared_schema, query, 1, 1e-6)
+    query_plan = plan(declared_schema, query, 1, delta=1e-6)
     assert not any(measurement.strategy for measurement in list_additive(query_plan))
 
 

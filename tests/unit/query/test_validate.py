@@ -13,13 +13,14 @@ import pytest
 from test_custodian import write_people
 
 from discreet import Custodian, InvalidInput
+from discreet.custodian import preview_question
 from discreet.custodian.measure import read_exact_inputs
-from discreet.custodian.preview import preview_from_schema
 from discreet.errors import Internal
 from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.planner.hierarchy_plan import list_hierarchies
+from discreet.planner.options import build_query_options
 from discreet.planner.planner import plan, plan_session_counts
 from discreet.query import parse_sql, to_sql
 from discreet.query.predicates import TRUE, AllOf, AnyOf, InRanges, InTexts
@@ -73,7 +74,7 @@ def test_a_histogram_is_of_one_count_and_of_nothing_else(validating_custodian: C
         doors: list[Callable[[], object]] = [
             lambda: validating_custodian.answer(bad, epsilon=1),
             lambda: validating_custodian.preview(bad, epsilon=1),
-            lambda: preview_from_schema(validating_custodian.schema, bad, epsilon=1),
+            lambda: preview_question(validating_custodian.schema, bad, build_query_options(epsilon=1)),
             lambda: session.answer(bad),
             lambda: plan(validating_custodian.schema, bad, epsilon=1),
             lambda: plan_session_counts(validating_custodian.schema, bad, Fraction(10), Fraction(1)),

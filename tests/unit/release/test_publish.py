@@ -22,10 +22,9 @@ import pytest
 
 from discreet import ClaimFailed, Custodian, InvalidInput, Unavailable, Unsupported, measure_anonymity
 from discreet.datasets.registration import ignore_stage
-from discreet.release.assess import assess_release, verify_release
+from discreet.release.assess import align_original, assess_release, verify_release
 from discreet.release.files import Spool, write_released_table
 from discreet.release.manifest import ManifestColumn, read_released_table, read_table_file
-from discreet.release.original_records import align_original
 from discreet.sample import write_registry
 from discreet.sdc.table import read_table
 from support.command_line import digest_files, run_discreet, run_successfully
@@ -64,7 +63,7 @@ def released_folder(patients_folder: Path, tmp_path_factory: pytest.TempPathFact
     """A folder with the same data set and a release of it."""
     folder = tmp_path_factory.mktemp("released")
     schema_path = shutil.copytree(patients_folder, folder / "own") / "registry.yaml"
-    run_successfully("publish", schema_path, "--method", "mdav", "-k", 10, "--out", folder / "out.csv")
+    run_successfully("publish", "mdav", schema_path, "-k", 10, "--out", folder / "out.csv")
     return folder
 
 
@@ -97,7 +96,7 @@ def test_a_release_is_what_it_says(patients_schema_path: Path, tmp_path: Path, m
     """Every method, both kinds of file: no identifier, no column without a role, and a claim that verifies."""
     out = tmp_path / f"out{suffix}"
     with Custodian.open(patients_schema_path) as custodian:
-        release = custodian.publish(method, out, 10, **METHODS[method])
+        release = custodian.publish(method, out, k=10, **METHODS[method])
     assert release.guarantee.model == MODELS.get(method, "probabilistic-k-anonymity")
     assert release.rows == len(read_rows(out)) <= PATIENTS
     assert set(read_columns(out)) <= {*QUASI, *CONFIDENTIAL, "group"}
@@ -112,7 +111,7 @@ def test_a_release_is_what_it_says(patients_schema_path: Path, tmp_path: Path, m
 
 def test_k_anonymous_rows_share_their_quasi_identifiers(patients_schema_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
-    run_successfully("publish", patients_schema_path, "--method", "mdav", "-k", 7, "--out", out)
+    run_successfully("publish", "mdav", patients_schema_path, "-k", 7, "--out", out)
     with duckdb.connect() as engine:
         least = engine.execute(
             f"SELECT min(n) FROM (SELECT count(*) AS n FROM '{out}' GROUP BY {', '.join(QUASI)})"
@@ -125,7 +124,7 @@ def test_swapping_leaves_each_column_as_it_was(patients_schema_path: Path, tmp_p
     """The values of a swapped column are those of the original, as a bag; the quasi-identifiers stay together."""
     outs = {method: tmp_path / f"{method}.csv" for method in ("ir-swap", "mdav-swap")}
     for method, out in outs.items():
-        run_successfully("publish", patients_schema_path, "--method", method, "-k", 10, "--out", out)
+        run_successfully("publish", method, patients_schema_path, "-k", 10, "--out", out)
     first, second = (read_rows(out) for out in outs.values())
     for place in range(len(QUASI) + len(CONFIDENTIAL)):
         assert sorted(str(row[place]) for row in first) == sorted(str(row[place]) for row in second)
@@ -137,9 +136,7 @@ def test_the_order_of_rows_tells_nothing(patients_schema_path: Path, tmp_path: P
     """Rows leave in an order drawn anew for each release, not in that of the source or of the units."""
     outs = [tmp_path / "one.csv", tmp_path / "two.csv"]
     for out in outs:
-        run_successfully(
-            "publish", patients_schema_path, "--method", "generalise", "-k", 2, "--out", out, "--suppress", "0.9"
-        )
+        run_successfully("publish", "generalise", patients_schema_path, "-k", 2, "--out", out, "--suppress", "0.9")
     incomes = [[row[4] for row in read_rows(out)] for out in outs]
     assert incomes[0] != incomes[1]
     assert sorted(map(str, incomes[0])) == sorted(map(str, incomes[1]))
@@ -147,9 +144,7 @@ def test_the_order_of_rows_tells_nothing(patients_schema_path: Path, tmp_path: P
 
 def test_a_column_is_kept_only_where_it_is_named(patients_schema_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    run_successfully(
-        "publish", patients_schema_path, "--method", "anatomy", "-k", 10, "--out", out, "--keep", "hospital"
-    )
+    run_successfully("publish", "anatomy", patients_schema_path, "-k", 10, "--out", out, "--keep", "hospital")
     assert read_columns(out) == [*QUASI, "group", "hospital"]
     assert read_columns(tmp_path / "out-values.csv") == ["group", *CONFIDENTIAL, "count"]
 
@@ -157,8 +152,8 @@ def test_a_column_is_kept_only_where_it_is_named(patients_schema_path: Path, tmp
 def test_groups_respect_strata(patients_schema_path: Path, tmp_path: Path) -> None:
     """Where groups stay inside a hospital, each hospital's ages keep their mean, row for row beside the records."""
     out = tmp_path / "out.csv"
-    words = ("--method", "mdav", "-k", 5, "--strata", "hospital", "--keep", "hospital")
-    run_successfully("publish", patients_schema_path, *words, "--out", out)
+    words = ("mdav", "-k", 5, "--strata", "hospital", "--keep", "hospital")
+    run_successfully("publish", *words, patients_schema_path, "--out", out)
     before = align_original(patients_schema_path, out, ignore_stage).original
     after = read_table_file(out)
     assert before["hospital"].to_array().tolist() == after["hospital"].to_array().tolist()
@@ -171,7 +166,7 @@ def test_groups_respect_strata(patients_schema_path: Path, tmp_path: Path) -> No
 def test_a_k_of_its_own(patients_schema_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     document = run_successfully(
-        "publish", patients_schema_path, "--method", "ir-swap", "-k", 5, "--k-of", "income=50", "--out", out, "--json"
+        "publish", "ir-swap", patients_schema_path, "-k", 5, "--k-of", "income=50", "--out", out, "--json"
     ).document
     assert document["guarantee"]["k"] == 5
     assert document["manifest"]["measured"]["income"]["smallest"] == 50
@@ -181,8 +176,8 @@ def test_a_k_of_its_own(patients_schema_path: Path, tmp_path: Path) -> None:
 def test_levels_can_be_given(patients_schema_path: Path, tmp_path: Path) -> None:
     levels, out = tmp_path / "levels.json", tmp_path / "out.csv"
     levels.write_text(json.dumps(LEVELS))
-    words = ("--method", "generalise", "-k", 10, "--hierarchies", levels, "--loss", "ncp", "--suppress", "0.05")
-    document = run_successfully("publish", patients_schema_path, *words, "--out", out, "--json").document
+    words = ("generalise", "-k", 10, "--hierarchies", levels, "--loss", "ncp", "--suppress", "0.05")
+    document = run_successfully("publish", *words, patients_schema_path, "--out", out, "--json").document
     assert document["rows"] >= 0.95 * PATIENTS
     assert document["manifest"]["recipe"]["suppress"] == "1/20"
 
@@ -193,7 +188,7 @@ def test_levels_can_be_given(patients_schema_path: Path, tmp_path: Path) -> None
 def test_a_release_flags_every_total_for_good(patients_schema_path: Path, tmp_path: Path) -> None:
     """It is in the chain, which still verifies; no account is touched."""
     assert run_successfully("budget", patients_schema_path, "--json").document[0]["flags"] == []
-    run_successfully("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv")
+    run_successfully("publish", "mdav", patients_schema_path, "-k", 10, "--out", tmp_path / "out.csv")
     account = run_successfully("budget", patients_schema_path, "--json").document[0]
     assert account["flags"] == ["the DP total no longer describes all disclosure"]
     assert account["spent"]["epsilon"] == "0"
@@ -209,9 +204,8 @@ def test_the_report_and_the_record_are_for_the_custodian_alone(patients_schema_p
     """Nobody else can read the files that tell whose row is whose."""
     run_successfully(
         "publish",
-        patients_schema_path,
-        "--method",
         "mdav",
+        patients_schema_path,
         "-k",
         10,
         "--out",
@@ -230,9 +224,7 @@ def test_the_report_and_the_record_are_for_the_custodian_alone(patients_schema_p
 
 def test_a_report_in_json(patients_schema_path: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
-    run_successfully(
-        "publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report
-    )
+    run_successfully("publish", "mdav", patients_schema_path, "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
     document = json.loads(report.read_text())
     assert document["verdict"]["risk"]
     assert document["measures"]
@@ -241,8 +233,8 @@ def test_a_report_in_json(patients_schema_path: Path, tmp_path: Path) -> None:
 def test_the_second_release_is_laid_over_the_first(patients_schema_path: Path, tmp_path: Path) -> None:
     """What two releases of the same records have in common is measured, by name."""
     with Custodian.open(patients_schema_path) as custodian:
-        first = custodian.publish("mdav", tmp_path / "one.csv", 10, report=tmp_path / "one.json")
-        custodian.publish("ir-swap", tmp_path / "two.csv", 10, report=tmp_path / "two.json")
+        first = custodian.publish("mdav", tmp_path / "one.csv", k=10, report=tmp_path / "one.json")
+        custodian.publish("ir-swap", tmp_path / "two.csv", k=10, report=tmp_path / "two.json")
     measures = [
         json.loads((tmp_path / name).read_text())["measures"]["intersection"] for name in ("one.json", "two.json")
     ]
@@ -273,7 +265,7 @@ def test_a_changed_file_is_found_out(out: Path) -> None:
 
 def test_what_a_file_alone_cannot_show_is_said(patients_schema_path: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
-    run_successfully("publish", patients_schema_path, "--method", "ir-swap", "-k", 10, "--out", out)
+    run_successfully("publish", "ir-swap", patients_schema_path, "-k", 10, "--out", out)
     outcome = run_discreet("verify", out)
     assert outcome.code == 4
     assert "--original" in outcome.err
@@ -296,7 +288,7 @@ def test_assess_beside_the_records_and_beside_a_file(out: Path, tmp_path: Path) 
     assert both.linkage is not None
     assert 0 < both.linkage <= 10
     assert both.sse is not None
-    run_successfully("publish", schema_path, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "swapped.csv")
+    run_successfully("publish", "ir-swap", schema_path, "-k", 10, "--out", tmp_path / "swapped.csv")
     assessment = assess_release(tmp_path / "swapped.csv", out)
     assert assessment.linkage is None
     assert assessment.means["age"] == pytest.approx(both.means["age"])
@@ -306,8 +298,8 @@ def test_assess_beside_the_records_and_beside_a_file(out: Path, tmp_path: Path) 
 
 def test_a_sweep_recommends_and_releases_nothing(patients_schema_path: Path, tmp_path: Path) -> None:
     before = digest_files(patients_schema_path.parent)
-    words = ("--sweep", "k=5,20", "--method", "mdav", "--report", tmp_path / "sweep.html")
-    document = run_successfully("publish", patients_schema_path, *words, "--json").document
+    words = ("sweep", "--ks", "k=5,20", "--method", "mdav", "--report", tmp_path / "sweep.html")
+    document = run_successfully("publish", *words, patients_schema_path, "--json").document
     assert [point["k"] for point in document["points"]] == [5, 20]
     assert document["recommended"] in document["points"]
     assert "<svg" in (tmp_path / "sweep.html").read_text()
@@ -318,27 +310,29 @@ def test_a_sweep_recommends_and_releases_nothing(patients_schema_path: Path, tmp
 # --- what is refused: one sentence, nothing written, nothing entered
 
 REFUSED_WORDS = {
-    "no method": ([], 2, "--method private-linked --epsilon 1"),
-    "unknown method": (["--method", "magic", "-k", 5], 2, "is none of them"),
-    "no k": (["--method", "mdav"], 2, "needs k"),
-    "k of 1": (["--method", "mdav", "-k", 1], 2, "at least 2"),
-    "k above n": (["--method", "mdav", "-k", 5000], 2, f"only {PATIENTS} rows"),
-    "t below 1": (["--method", "t-closeness", "-k", 5, "-t", "0.5"], 2, "at least 1"),
-    "no t": (["--method", "t-closeness", "-k", 5], 2, "needs t"),
-    "t of another method": (["--method", "mdav", "-k", 5, "-t", 2], 2, "has no t"),
+    "no method": ([], 2, "discreet publish private-linked SCHEMA"),
+    "the method after the schema": (["old.yaml", "--method", "mdav"], 2, "discreet publish mdav SCHEMA"),
+    "a sweep after the schema": (["old.yaml", "--sweep", "k=3..5"], 2, "discreet publish sweep SCHEMA"),
+    "unknown method": (["magic", "-k", 5], 2, "is none of them"),
+    "no k": (["mdav"], 2, "needs k"),
+    "k of 1": (["mdav", "-k", 1], 2, "at least 2"),
+    "k above n": (["mdav", "-k", 5000], 2, f"only {PATIENTS} rows"),
+    "t below 1": (["t-closeness", "-k", 5, "-t", "0.5"], 2, "at least 1"),
+    "no t": (["t-closeness", "-k", 5], 2, "needs t"),
+    "t of another method": (["mdav", "-k", 5, "-t", 2], 2, "No such option: -t"),
     "t that cannot be": (
-        ["--method", "t-closeness", "-k", 5, "-t", 1, "--buckets", 3],
+        ["t-closeness", "-k", 5, "-t", 1, "--buckets", 3],
         2,
         "the smallest t that is feasible",
     ),
-    "weights that are none": (["--method", "mdav", "-k", 5, "--weights", "income"], 2, "weights"),
-    "a column that is not there": (["--method", "mdav", "-k", 5, "--keep", "nope"], 2, "no column"),
-    "a kept quasi-identifier": (["--method", "mdav", "-k", 5, "--keep", "age"], 2, "not kept as it is"),
-    "no such diversity": (["--method", "ir-swap", "-k", 5, "--diversity", "much"], 2, "distinct 3"),
-    "a k of no column": (["--method", "ir-swap", "-k", 5, "--k-of", "income"], 2, "income=20"),
-    "a k of a quasi-identifier": (["--method", "ir-swap", "-k", 5, "--k-of", "age=9"], 2, "is none"),
-    "no such levels": (["--method", "generalise", "-k", 5, "--hierarchies", "/nowhere.json"], 2, "JSON"),
-    "too much suppressed": (["--method", "generalise", "-k", 5, "--suppress", "1"], 2, "below 1"),
+    "weights that are none": (["mdav", "-k", 5, "--weights", "income"], 2, "weights"),
+    "a column that is not there": (["mdav", "-k", 5, "--keep", "nope"], 2, "no column"),
+    "a kept quasi-identifier": (["mdav", "-k", 5, "--keep", "age"], 2, "not kept as it is"),
+    "no such diversity": (["ir-swap", "-k", 5, "--diversity", "much"], 2, "distinct 3"),
+    "a k of no column": (["ir-swap", "-k", 5, "--k-of", "income"], 2, "income=20"),
+    "a k of a quasi-identifier": (["ir-swap", "-k", 5, "--k-of", "age=9"], 2, "is none"),
+    "no such levels": (["generalise", "-k", 5, "--hierarchies", "/nowhere.json"], 2, "JSON"),
+    "too much suppressed": (["generalise", "-k", 5, "--suppress", "1"], 2, "below 1"),
 }
 
 
@@ -346,7 +340,7 @@ REFUSED_WORDS = {
 def test_bad_recipes_are_refused(patients_schema_path: Path, tmp_path: Path, case: str) -> None:
     words, code, says = REFUSED_WORDS[case]
     before = digest_files(patients_schema_path.parent)
-    outcome = run_discreet("publish", patients_schema_path, *words, "--out", tmp_path / "out.csv")
+    outcome = run_discreet("publish", *words, patients_schema_path, "--out", tmp_path / "out.csv")
     assert outcome.code == code, outcome.err
     assert says in outcome.err
     assert len(outcome.err.splitlines()) == 1
@@ -360,21 +354,21 @@ def test_bad_recipes_are_refused(patients_schema_path: Path, tmp_path: Path, cas
 def test_a_file_that_is_there_is_not_overwritten(patients_schema_path: Path, tmp_path: Path, name: str) -> None:
     """Not at all where it is no release or report of ours; and where it is, only by --force."""
     report = name if name.startswith("r.") else "r.json"
-    words = ("--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv", "--report", tmp_path / report)
+    words = ("mdav", "-k", 10, "--out", tmp_path / "out.csv", "--report", tmp_path / report)
     (tmp_path / name).write_text("mine")
     plain, forced = (
-        run_discreet("publish", patients_schema_path, *words),
-        run_discreet("publish", patients_schema_path, *words, "--force"),
+        run_discreet("publish", *words, patients_schema_path),
+        run_discreet("publish", *words, patients_schema_path, "--force"),
     )
     assert (plain.code, forced.code) == (2, 2)
     assert "--force" in plain.err
     assert "of ours" in forced.err
     assert (tmp_path / name).read_text() == "mine"
     (tmp_path / name).unlink()
-    run_successfully("publish", patients_schema_path, *words)
+    run_successfully("publish", *words, patients_schema_path)
     before = (tmp_path / name).read_text()
-    assert run_discreet("publish", patients_schema_path, *words).code == 2
-    run_successfully("publish", patients_schema_path, *words, "--force")
+    assert run_discreet("publish", *words, patients_schema_path).code == 2
+    run_successfully("publish", *words, patients_schema_path, "--force")
     assert (tmp_path / name).read_text() != before
 
 
@@ -389,14 +383,14 @@ def test_force_never_overwrites_what_the_data_set_is_made_of(
         else ("--out", tmp_path / "o.csv", "--report", dataset_file)
     )
     before = dataset_file.read_text()
-    outcome = run_discreet("publish", patients_schema_path, "--method", "mdav", "-k", 10, *place, "--force")
+    outcome = run_discreet("publish", "mdav", patients_schema_path, "-k", 10, *place, "--force")
     assert outcome.code == 2
     assert dataset_file.read_text() == before
 
 
 @pytest.mark.parametrize("out", ["nowhere/out.csv", "out.txt", "out"])
 def test_a_place_that_cannot_be_written_is_refused(patients_schema_path: Path, tmp_path: Path, out: str) -> None:
-    outcome = run_discreet("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / out)
+    outcome = run_discreet("publish", "mdav", patients_schema_path, "-k", 10, "--out", tmp_path / out)
     assert outcome.code == 2
     assert len(outcome.err.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
@@ -418,7 +412,7 @@ def test_a_disk_that_fails_leaves_nothing(
     with Custodian.open(patients_schema_path) as custodian:
         monkeypatch.setattr("discreet.release.files._put_file", fail_to_link)
         with pytest.raises(Unavailable, match="cannot be put in its place"):
-            custodian.publish("mdav", out, 10)
+            custodian.publish("mdav", out, k=10)
     assert moved
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
 
@@ -434,9 +428,7 @@ def rewrite_schema(schema_path: Path, old: str, new: str) -> Path:
 
 def test_a_table_without_roles_is_refused(patients_schema_path: Path, tmp_path: Path) -> None:
     rewrite_schema(patients_schema_path, "role: confidential", "role: other")
-    outcome = run_discreet(
-        "publish", patients_schema_path, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv"
-    )
+    outcome = run_discreet("publish", "ir-swap", patients_schema_path, "-k", 10, "--out", tmp_path / "out.csv")
     assert outcome.code == 2
     assert "role: confidential" in outcome.err
 
@@ -445,7 +437,7 @@ def test_units_of_several_rows_are_refused(patients_schema_path: Path, tmp_path:
     """k rows could be those of one person."""
     rewrite_schema(patients_schema_path, "rows: 1}", "rows: 3}")
     with Custodian.open(patients_schema_path) as custodian, pytest.raises(Unsupported, match="one row for each unit"):
-        custodian.publish("mdav", tmp_path / "out.csv", 10)
+        custodian.publish("mdav", tmp_path / "out.csv", k=10)
 
 
 @pytest.mark.parametrize(
@@ -464,9 +456,7 @@ def test_columns_that_say_nothing_are_refused(
     ]
     source.write_text("\n".join([head, *changed]) + "\n")
     shutil.rmtree(patients_schema_path.parent / "registry.discreet")
-    outcome = run_discreet(
-        "publish", patients_schema_path, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv"
-    )
+    outcome = run_discreet("publish", "ir-swap", patients_schema_path, "-k", 10, "--out", tmp_path / "out.csv")
     assert outcome.code == 2, outcome.err
     assert says in outcome.err
     assert not (tmp_path / "out.csv").exists()
@@ -482,13 +472,13 @@ def test_a_claim_that_does_not_hold_never_leaves(
 
     monkeypatch.setattr("discreet.sdc.methods.swap.group_by_nearness", group_alone)
     with Custodian.open(patients_schema_path) as custodian, pytest.raises(ClaimFailed, match="10-anonymity"):
-        custodian.publish("mdav", tmp_path / "out.csv", 10)
+        custodian.publish("mdav", tmp_path / "out.csv", k=10)
     assert not (tmp_path / "out.csv").exists()
 
 
 def test_an_epsilon_is_refused(patients_schema_path: Path, tmp_path: Path) -> None:
     with Custodian.open(patients_schema_path) as custodian, pytest.raises(InvalidInput, match="no epsilon"):
-        custodian.publish("mdav", tmp_path / "out.csv", 10, epsilon=Fraction(1))
+        custodian.publish("mdav", tmp_path / "out.csv", k=10, epsilon=Fraction(1))
 
 
 # --- what a newcomer tried
@@ -505,21 +495,22 @@ def test_assess_refuses_names_that_are_not_there(out: Path) -> None:
 
 def test_assess_tells_of_earlier_releases(out: Path, tmp_path: Path) -> None:
     schema_path = out.parent / "own" / "registry.yaml"
-    run_successfully("publish", schema_path, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "ir-swap.csv")
+    run_successfully("publish", "ir-swap", schema_path, "-k", 10, "--out", tmp_path / "ir-swap.csv")
     assert "registry-1" in run_successfully("assess", schema_path, tmp_path / "ir-swap.csv").out
     assert "registry-2" not in run_successfully("assess", schema_path, out).out
 
 
 @pytest.mark.parametrize("words", [["--out", "x.csv"], ["-k", 4], ["--strata", "sex"], ["--keep", "hospital"]])
 def test_a_sweep_has_no_other_options(patients_schema_path: Path, words: list[object]) -> None:
-    outcome = run_discreet("publish", patients_schema_path, "--sweep", "k=5,9", *words)
+    outcome = run_discreet("publish", "sweep", patients_schema_path, "--ks", "k=5,9", *words)
     assert outcome.code == 2
-    assert "a sweep tries methods" in outcome.err
+    assert "No such option" in outcome.err
 
 
 def test_a_sweep_says_what_it_left_out(patients_schema_path: Path) -> None:
     assert (
-        "Not tried" in run_successfully("publish", patients_schema_path, "--sweep", "k=20,9999", "--method", "mdav").out
+        "Not tried"
+        in run_successfully("publish", "sweep", patients_schema_path, "--ks", "k=20,9999", "--method", "mdav").out
     )
 
 
@@ -533,16 +524,16 @@ def test_verify_checks_what_the_file_says_of_itself_too(out: Path) -> None:
 def test_a_manifest_tells_what_the_file_holds(patients_schema_path: Path, tmp_path: Path) -> None:
     """Means of whole numbers are no whole numbers."""
     document = run_successfully(
-        "publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--json"
+        "publish", "mdav", patients_schema_path, "-k", 10, "--out", tmp_path / "o.csv", "--json"
     ).document
     assert {column["name"]: column["holds"] for column in document["manifest"]["columns"]}["age"] == "number"
 
 
 def test_a_kept_column_that_names_people_is_warned_of(patients_schema_path: Path, tmp_path: Path) -> None:
-    words = ("--method", "mdav", "-k", 10, "--keep", "admitted", "--out", tmp_path / "o.csv", "--json")
+    words = ("mdav", "-k", 10, "--keep", "admitted", "--out", tmp_path / "o.csv", "--json")
     assert any(
         "admitted" in warning
-        for warning in run_successfully("publish", patients_schema_path, *words).document["warnings"]
+        for warning in run_successfully("publish", *words, patients_schema_path).document["warnings"]
     )
 
 
@@ -562,9 +553,8 @@ def test_what_follows_from_a_protected_column_is_not_kept(patients_schema_path: 
     """A diagnosis moves and its chapter does not: kept, it would tell the diagnosis."""
     outcome = run_discreet(
         "publish",
-        patients_schema_path,
-        "--method",
         "mdav-swap",
+        patients_schema_path,
         "-k",
         5,
         "--out",
@@ -578,8 +568,8 @@ def test_what_follows_from_a_protected_column_is_not_kept(patients_schema_path: 
 
 @pytest.mark.parametrize("method", ["mdav", "mdav-swap", "ir-swap", "anatomy"])
 def test_groups_do_not_follow_a_confidential_column(patients_schema_path: Path, tmp_path: Path, method: str) -> None:
-    words = ("--method", method, "-k", 5, "--strata", "diagnosis", "--out", tmp_path / "o.csv")
-    outcome = run_discreet("publish", patients_schema_path, *words)
+    words = (method, "-k", 5, "--strata", "diagnosis", "--out", tmp_path / "o.csv")
+    outcome = run_discreet("publish", *words, patients_schema_path)
     assert outcome.code == 2
     assert "groups would give it away" in outcome.err
 
@@ -623,7 +613,7 @@ def test_text_that_looks_like_numbers_stays_text(
         tmp_path / "out.csv",
     )
     words = [] if method != "t-closeness" else ["-t", 2]
-    run_successfully("publish", schema_path, "--method", method, "-k", 7, "--out", out, *words)
+    run_successfully("publish", method, schema_path, "-k", 7, "--out", out, *words)
     run_successfully("verify", out, "--original", schema_path)
 
 
@@ -634,13 +624,12 @@ def test_a_column_named_group(tmp_path: Path) -> None:
         [f"p{i},{20 + i % 40},x,{i % 17}" for i in range(80)],
         "{kind: integer, lower: 0, upper: 99, role: confidential}",
     )
-    run_successfully("publish", schema_path, "--method", "anatomy", "-k", 5, "--out", tmp_path / "one.csv")
+    run_successfully("publish", "anatomy", schema_path, "-k", 5, "--out", tmp_path / "one.csv")
     run_successfully("verify", tmp_path / "one.csv", "--original", schema_path)
     outcome = run_discreet(
         "publish",
-        schema_path,
-        "--method",
         "anatomy",
+        schema_path,
         "-k",
         5,
         "--out",
@@ -658,14 +647,13 @@ def test_a_release_that_hides_nothing_is_refused(tmp_path: Path) -> None:
     schema_path = write_small_dataset(
         tmp_path / "own", rows, "{kind: integer, lower: 0, upper: 99, role: confidential}"
     )
-    outcome = run_discreet("publish", schema_path, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv")
+    outcome = run_discreet("publish", "ir-swap", schema_path, "-k", 10, "--out", tmp_path / "o.csv")
     assert outcome.code == 2
     assert "would hide nothing" in outcome.err
     run_successfully(
         "publish",
-        schema_path,
-        "--method",
         "ir-swap",
+        schema_path,
         "-k",
         10,
         "--out",
@@ -677,7 +665,7 @@ def test_a_release_that_hides_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_a_name_with_a_pattern_is_read_as_it_stands(patients_schema_path: Path, tmp_path: Path) -> None:
     """rel[1].csv is not rel1.csv."""
-    run_successfully("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "rel[1].csv")
+    run_successfully("publish", "mdav", patients_schema_path, "-k", 10, "--out", tmp_path / "rel[1].csv")
     (tmp_path / "rel1.csv").write_text("age\n1\n")
     run_successfully("verify", tmp_path / "rel[1].csv")
 
@@ -710,11 +698,11 @@ def test_a_manifest_that_was_changed_is_found_out(out: Path) -> None:
 def test_force_leaves_nothing_of_the_release_before(patients_schema_path: Path, tmp_path: Path) -> None:
     """The other table of an Anatomy goes with it; a file of one's own with that name does not."""
     out, second = tmp_path / "o.csv", tmp_path / "o-values.csv"
-    run_successfully("publish", patients_schema_path, "--method", "anatomy", "-k", 10, "--out", out)
-    run_successfully("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", out, "--force")
+    run_successfully("publish", "anatomy", patients_schema_path, "-k", 10, "--out", out)
+    run_successfully("publish", "mdav", patients_schema_path, "-k", 10, "--out", out, "--force")
     assert not second.exists()
     second.write_text("mine")
-    run_successfully("publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", out, "--force")
+    run_successfully("publish", "mdav", patients_schema_path, "-k", 10, "--out", out, "--force")
     assert second.read_text() == "mine"
 
 
@@ -730,7 +718,7 @@ def test_what_force_overwrites_comes_back_where_it_fails(
 
     monkeypatch.setattr("discreet.release.files._put_file", fail_to_link)
     with Custodian.open(tmp_path / "own" / "registry.yaml") as custodian, pytest.raises(KeyboardInterrupt):
-        custodian.publish("anatomy", out, 10, force=True)
+        custodian.publish("anatomy", out, k=10, force=True)
     now = digest_files(tmp_path)
     assert {name: now[name] for name in before if not name.startswith("own")} == {
         name: text for name, text in before.items() if not name.startswith("own")
@@ -752,16 +740,14 @@ def test_a_file_that_comes_meanwhile_is_not_overwritten(
 
     monkeypatch.setattr("discreet.release.files.os.link", link_slowly)
     with Custodian.open(patients_schema_path) as custodian, pytest.raises(InvalidInput, match="meanwhile"):
-        custodian.publish("mdav", out, 10)
+        custodian.publish("mdav", out, k=10)
     assert out.read_text() == "theirs"
     assert not (tmp_path / "o.csv.manifest.json").exists()
 
 
 def test_a_report_in_json_is_for_the_custodian_alone_too(patients_schema_path: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
-    run_successfully(
-        "publish", patients_schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report
-    )
+    run_successfully("publish", "mdav", patients_schema_path, "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
     assert stat.S_IMODE(os.stat(report).st_mode) == 0o600
 
 
@@ -770,7 +756,7 @@ def test_releases_of_an_earlier_snapshot_are_named(out: Path, tmp_path: Path) ->
     schema_path = out.parent / "own" / "registry.yaml"
     run_successfully("check", schema_path, "--refresh")
     document = run_successfully(
-        "publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json"
+        "publish", "mdav", schema_path, "-k", 10, "--out", tmp_path / "two.csv", "--json"
     ).document
     assert any("registry-1" in warning for warning in document["warnings"])
 
@@ -780,7 +766,7 @@ def test_a_lost_record_is_not_written_over(out: Path, tmp_path: Path) -> None:
     records = schema_path.parent / "registry.discreet" / "releases"
     (records / "1.json").unlink()
     document = run_successfully(
-        "publish", schema_path, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json"
+        "publish", "mdav", schema_path, "-k", 10, "--out", tmp_path / "two.csv", "--json"
     ).document
     assert document["name"] == "registry-2"
 
@@ -851,7 +837,7 @@ def _measure_peak(folder: Path, method: str, columns: int, rows: int, name: str)
         gc.collect()
         if rows == WIDE_ROWS:
             tracemalloc.start()
-        custodian.publish(method, out, 20, keep=[f"n{j}" for j in range(3, 3 + columns)], **options)
+        custodian.publish(method, out, k=20, keep=[f"n{j}" for j in range(3, 3 + columns)], **options)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert [file.name for file in folder.rglob("*") if file.name.startswith(".")] == []
@@ -901,7 +887,7 @@ def test_a_full_disk_leaves_nothing(
         Custodian.open(patients_schema_path) as custodian,
         pytest.raises(Unavailable, match="check its owner and the disk"),
     ):
-        custodian.publish("t-closeness", tmp_path / "out.csv", 10, t=2, keep=[])
+        custodian.publish("t-closeness", tmp_path / "out.csv", k=10, t=2, keep=[])
     assert not list(tmp_path.glob("out*"))
 
 
@@ -911,7 +897,7 @@ def test_many_columns_are_swapped_a_few_at_a_time(tmp_path: Path, monkeypatch: p
     schema_path = write_wide_dataset(tmp_path, 4, confidential=5, rows=5000)
     out = tmp_path / "out.parquet"
     with Custodian.open(schema_path) as custodian:
-        custodian.publish("ir-swap", out, 20)
+        custodian.publish("ir-swap", out, k=20)
     assert verify_release(out, schema_path).claims[0].shown
     with duckdb.connect() as engine:
         before, after = (
@@ -949,7 +935,7 @@ def test_a_release_that_comes_too_late_is_not_entered(patients_schema_path: Path
     with Custodian.open(patients_schema_path) as custodian:
         before = custodian.history()
         with pytest.raises(InvalidInput, match="is there already"):
-            custodian.publish("mdav", out, 10, progress=lambda stage: out.touch() if stage == "assessing" else None)
+            custodian.publish("mdav", out, k=10, progress=lambda stage: out.touch() if stage == "assessing" else None)
         assert custodian.history() == before
     assert not list((patients_schema_path.parent / "registry.discreet" / "releases").glob("*"))
 
@@ -974,7 +960,7 @@ def test_a_stopped_command_leaves_nothing(tmp_path: Path) -> None:
     """SIGTERM in the midst of it takes away what is half made."""
     (tmp_path / "own").mkdir()
     schema_path, out = write_registry(tmp_path / "own", 200), tmp_path / "out.csv"
-    command = [sys.executable, "-c", WAITS_HALFWAY, "publish", str(schema_path), "--method", "mdav", "-k", "5"]
+    command = [sys.executable, "-c", WAITS_HALFWAY, "publish", "mdav", str(schema_path), "-k", "5"]
     running = subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.PIPE)
     while not list(tmp_path.glob("out*")) and running.poll() is None:
         time.sleep(0.05)

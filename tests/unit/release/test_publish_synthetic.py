@@ -186,9 +186,8 @@ def test_the_report_is_for_the_custodian(synthetic_schema_path: Path, tmp_path: 
     document = run_successfully(
         *(
             "publish",
-            synthetic_schema_path,
-            "--method",
             "private-columns",
+            synthetic_schema_path,
             "--epsilon",
             1,
             "--column",
@@ -224,36 +223,35 @@ def test_what_a_file_shows_of_differential_privacy(synthetic_schema_path: Path, 
 
 
 REFUSED_WORDS: dict[str, tuple[list[object], int, str]] = {
-    "no epsilon": (["--method", "private-linked"], 2, "needs an epsilon"),
-    "epsilon 0": (["--method", "private-linked", "--epsilon", "0"], 2, "epsilon"),
-    "k of linked records": (["--method", "private-linked", "--epsilon", "1", "-k", "5"], 2, "has no k"),
-    "k 1": (["--method", "private-columns", "--epsilon", "1", "-k", "1"], 2, "at least 2"),
-    "k above n": (["--method", "private-columns", "--epsilon", "1", "-k", "9999"], 2, "at most the number of rows"),
-    "no such k": (["--method", "private-columns", "--epsilon", "1", "-k", "many"], 2, "or auto"),
+    "no epsilon": (["private-linked"], 2, "needs an epsilon"),
+    "epsilon 0": (["private-linked", "--epsilon", "0"], 2, "epsilon"),
+    "k of linked records": (["private-linked", "--epsilon", "1", "-k", "5"], 2, "No such option: -k"),
+    "k 1": (["private-columns", "--epsilon", "1", "-k", "1"], 2, "at least 2"),
+    "k above n": (["private-columns", "--epsilon", "1", "-k", "9999"], 2, "at most the number of rows"),
+    "no such k": (["private-columns", "--epsilon", "1", "-k", "many"], 2, "or auto"),
     "no such column": (
-        ["--method", "private-columns", "--epsilon", "1", "--column", "height"],
+        ["private-columns", "--epsilon", "1", "--column", "height"],
         2,
         "no column 'height'",
     ),
     "derived": (
-        ["--method", "private-columns", "--epsilon", "1", "--column", "chapters.chapter"],
+        ["private-columns", "--epsilon", "1", "--column", "chapters.chapter"],
         2,
         "follows from diagnosis",
     ),
-    "a column twice": (["--method", "private-columns", "--epsilon", "1", *["--column", "age"] * 2], 2, "each once"),
-    "one linked column": (["--method", "private-linked", "--epsilon", "1", "--column", "age"], 2, "two columns"),
-    "a k of another method": (["--method", "private-linked", "--epsilon", "1", "-t", "2"], 2, "has no t"),
-    "apart linked": (["--method", "private-linked", "--epsilon", "1", "--apart"], 2, "only private-columns"),
-    "more than there is": (["--method", "private-linked", "--epsilon", "31"], 3, "for this file"),
-    "a delta that is not allowed": (["--method", "private-linked", "--epsilon", "1", "--delta", "2"], 2, "delta"),
-    "a huge epsilon": (["--method", "private-linked", "--epsilon", "1e9"], 2, "at most 10,000"),
+    "a column twice": (["private-columns", "--epsilon", "1", *["--column", "age"] * 2], 2, "each once"),
+    "one linked column": (["private-linked", "--epsilon", "1", "--column", "age"], 2, "two columns"),
+    "a k of another method": (["private-linked", "--epsilon", "1", "-t", "2"], 2, "No such option: -t"),
+    "apart linked": (["private-linked", "--epsilon", "1", "--apart"], 2, "No such option: --apart"),
+    "more than there is": (["private-linked", "--epsilon", "31"], 3, "for this file"),
+    "a delta that is not allowed": (["private-linked", "--epsilon", "1", "--delta", "2"], 2, "delta"),
+    "a huge epsilon": (["private-linked", "--epsilon", "1e9"], 2, "at most 10,000"),
     "a pair of one": (
-        ["--method", "private-linked", "--epsilon", "1", "--pair", "age,age"],
+        ["private-linked", "--epsilon", "1", "--pair", "age,age"],
         2,
         "two different columns",
     ),
-    "a preview of a weaker method": (["--method", "mdav", "--epsilon", "1", "--preview"], 2, "none of them"),
-    "epsilon of a weaker method": (["--method", "mdav", "-k", "5", "--epsilon", "1"], 2, "no differential privacy"),
+    "epsilon of a weaker method": (["mdav", "-k", "5", "--epsilon", "1"], 2, "No such option: --epsilon"),
 }
 
 
@@ -262,7 +260,7 @@ def test_bad_recipes_are_refused_in_one_sentence(synthetic_schema_path: Path, tm
     """Nothing is charged, nothing written."""
     words, code, says = REFUSED_WORDS[case]
     before = digest_files(synthetic_schema_path.parent)
-    outcome = run_discreet("publish", synthetic_schema_path, *words, "--out", tmp_path / "out.csv")
+    outcome = run_discreet("publish", *words, synthetic_schema_path, "--out", tmp_path / "out.csv")
     assert outcome.code == code, outcome.err
     assert says in outcome.err
     assert len(outcome.err.splitlines()) == 1
@@ -356,12 +354,10 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
 def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:
     """The advice of a refusal can be followed: nothing is registered before it."""
     schema_path = write_dataset(tmp_path, neighbours="add-remove", units="")
-    refusal = run_discreet(
-        "publish", schema_path, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
-    )
+    refusal = run_discreet("publish", "private-columns", schema_path, "--epsilon", 1, "--out", tmp_path / "out.csv")
     assert refusal.code == Unsupported.exit_code
     run_successfully(
-        "publish", write_dataset(tmp_path), "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv"
+        "publish", "private-columns", write_dataset(tmp_path), "--epsilon", 1, "--out", tmp_path / "out.csv"
     )
 
 
@@ -504,20 +500,20 @@ def test_two_draws_differ_and_both_are_charged(synthetic_schema_path: Path, tmp_
 
 def test_the_error_is_told_beforehand_for_nothing(synthetic_schema_path: Path, tmp_path: Path) -> None:
     """The same figures that the manifest has afterwards; of every method where none is named, with one to choose."""
-    words = ["publish", synthetic_schema_path, "--epsilon", 4, *[word for name in FEW for word in ("--column", name)]]
-    document = run_successfully(*words, "--preview", "--json").document
+    words = [synthetic_schema_path, "--epsilon", 4, *[word for name in FEW for word in ("--column", name)]]
+    document = run_successfully("publish", "preview", *words, "--json").document
     assert [plan["method"] for plan in document["plans"]] == list(METHODS)
     assert document["recommended"].startswith("Choose private-linked")
     for plan in document["plans"]:
         out = tmp_path / f"{plan['method']}.csv"
-        release = run_successfully(*words, "--method", plan["method"], "--out", out, "--json").document
+        release = run_successfully("publish", plan["method"], *words, "--out", out, "--json").document
         rounded = {name: float(round_up(error, 3)) for name, error in plan["expected_error"].items()}
         assert release["manifest"]["expected_error"] == rounded
     assert run_successfully("budget", synthetic_schema_path, "--json").document[0]["spent"]["epsilon"] == "12"
-    output = run_successfully(*words, "--preview").out
+    output = run_successfully("publish", "preview", *words).out
     assert "Nothing was charged" in output
     assert "private-records" in output
-    little = run_successfully(*words[:2], "--epsilon", "0.0001", "--preview", "--json").document
+    little = run_successfully("publish", "preview", *words[:1], "--epsilon", "0.0001", "--json").document
     assert little["recommended"].startswith("Choose private-columns")
 
 
@@ -525,7 +521,7 @@ def test_a_k_that_is_not_used_is_told(tmp_path: Path) -> None:
     """A column that may be missing has no ranks of all rows."""
     columns_text = "{x: {kind: integer, lower: 0, upper: 9, missing: 0}, y: {kind: integer, lower: 0, upper: 1}}"
     with Custodian.open(write_dataset(tmp_path, columns=columns_text)) as custodian:
-        [plan] = custodian.estimate_error("private-columns", 5, 2)
+        [plan] = custodian.estimate_error("private-columns", k=5, epsilon=2)
     assert plan.column_methods["x"] == "rank blocks of 5"
     assert any("k is not used for y" in warning for warning in plan.warnings)
 

@@ -230,7 +230,7 @@ def test_releases_are_handed_no_more_than_declared(method: str, options: dict[st
 def test_blocks_of_names_are_replayed_too(loss: PrivacyBudget) -> None:
     """Rarely the best way to tell a column, so here it is chosen by hand; with a spread too small it is caught."""
     declared_schema = schema("replace-one", 1, units=9)
-    plan = plan_replayed_release(declared_schema, "private-columns", 1, columns=["sex"])
+    plan = plan_replayed_release(declared_schema, "private-columns", {"columns": ["sex"]})
     [block_plan] = [
         column_plan
         for column_plan in list_column_plans(declared_schema.column("sex"), 9, loss, 3)
@@ -333,7 +333,7 @@ def test_tables_that_are_no_neighbours_are_refused() -> None:
     with pytest.raises(InvalidInput, match="no neighbours"):
         replay(declared_schema, "SELECT SUM(age) FROM t", rows, [], epsilon=1)
     with pytest.raises(Unsupported, match="add-remove"):
-        assert_private_release(declared_schema, "private-columns", 1)
+        assert_private_release(declared_schema, "private-columns")
     with pytest.raises(InvalidInput, match="how many pairs"):
         assert_private(declared_schema, "SELECT SUM(age) FROM t", 1, count=0)
     with pytest.raises(AssertionError, match="no pair of tables was replayed"):

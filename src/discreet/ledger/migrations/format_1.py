@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from alembic import op
 from sqlalchemy import BigInteger, Boolean, Column, Integer, Text, column
 
@@ -68,14 +66,14 @@ def _text(name: str) -> Column[str]:
     return Column(name, Text, nullable=False)
 
 
-def _numbered() -> tuple[Column[Any], ...]:
+def _numbered() -> tuple[Column[str] | Column[int], ...]:
     return (
         Column("dataset", Text, primary_key=True),
         Column("seq", BigInteger, primary_key=True, autoincrement=False),
     )
 
 
-def _owned() -> tuple[Column[Any], ...]:
+def _owned() -> tuple[Column[str] | Column[int], ...]:
     return (
         Column("dataset", Text, primary_key=True),
         Column("epoch", Integer, primary_key=True, autoincrement=False),

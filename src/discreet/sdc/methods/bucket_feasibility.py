@@ -16,6 +16,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import InvalidInput
 from discreet.priors.taxonomy import Taxonomy
 from discreet.sdc.methods.partition import convert_to_ranks
 from discreet.sdc.table import ABSENT, Attribute, Integers, Table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol, Unpack
@@ -154,8 +154,7 @@ def find_least_loss(task: GeneralizationTask, loss: InformationLoss) -> tuple[Fr
 def label_classes(task: GeneralizationTask, levels: Levels) -> Integers:
     """The class of every row at these levels."""
     columns = [hierarchy.get_codes(level) for hierarchy, level in zip(task.hierarchies, levels, strict=True)]
-    labels: Integers = np.unique(compute_row_keys(np.column_stack(columns)), return_inverse=True)[1]
-    return labels
+    return np.unique(compute_row_keys(np.column_stack(columns)), return_inverse=True)[1]
 
 
 def merge_equal_rows(codes: Integers, counts: Integers) -> tuple[Integers, Integers]:
@@ -207,10 +206,8 @@ def generalize(
     """
     original = read_table(table, **reading)
     min_size, quasi_names = check_k(k, original.rows), check_columns(original, quasi, "quasi")
-    unchanged_columns = [
-        *_check_other_columns(original, confidential, "confidential", quasi_names),
-        *_check_other_columns(original, keep, "keep", quasi_names),
-    ]
+    unchanged_columns = _check_other_columns(original, confidential, "confidential", quasi_names)
+    unchanged_columns += _check_other_columns(original, keep, "keep", quasi_names)
     if not has_type(loss, str) or loss not in INFORMATION_LOSSES:
         raise InvalidInput(f"loss is one of {', '.join(INFORMATION_LOSSES)}, got {str(loss)[:40]!r}")
     column_hierarchies = _build_hierarchies(original.select(quasi_names), hierarchies or {})
@@ -222,18 +219,19 @@ def generalize(
     kept_rows = np.flatnonzero(np.bincount(classes)[classes] >= min_size)
     released = original.select([*quasi_names, *dict.fromkeys(unchanged_columns)])
     released = released.put(*(hierarchy.generalize_to(level) for hierarchy, level in chosen_levels)).take(kept_rows)
-    facts = {
-        "levels": {
-            name: {"level": level, "of": top}
-            for name, level, top in zip(quasi_names, levels, task.top_levels, strict=True)
-        },
-        "gone": [hierarchy.attribute.name for hierarchy, level in chosen_levels if hierarchy.is_suppressed(level)],
-        "loss": {"name": loss, "value": float(loss_value)},
-        "suppressed": original.rows - len(kept_rows),
-    }
+    lost = {"name": loss, "value": float(loss_value)}
+    facts = _collect_level_facts(chosen_levels) | {"loss": lost, "suppressed": original.rows - len(kept_rows)}
     guarantee = replace(Guarantee.k_anonymity(min_size), assumptions=ASSUMPTIONS)
     groups = np.unique(classes[kept_rows], return_inverse=True)[1]
     return ProtectedTable(released, guarantee, {"records": groups}, kept_rows, facts=facts)
+
+
+def _collect_level_facts(chosen_levels: Sequence[tuple[Hierarchy, int]]) -> dict[str, object]:
+    named_levels = {hierarchy.attribute.name: (hierarchy, level) for hierarchy, level in chosen_levels}
+    return {
+        "levels": {name: {"level": level, "of": len(one.levels)} for name, (one, level) in named_levels.items()},
+        "gone": [name for name, (one, level) in named_levels.items() if one.is_suppressed(level)],
+    }
 
 
 def _check_other_columns(table: Table, names: object, role: str, quasi: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.numeric import MAX_EXPONENT, as_positive, as_rational, format_exact
 from discreet.priors.taxonomy import Taxonomy
-from discreet.sdc.table import ABSENT, Attribute, Integers
+from discreet.sdc.table import ABSENT, Attribute, Column, Floats, Integers
 
 IntervalLabels = tuple[list[str | None], dict[str | None, Fraction]]
 """The label of each value, None where it is missing; and the width of every label, as a share of the domain."""
@@ -42,7 +40,7 @@ MAX_EXACT_INTEGER = 2**53
 
 
 def build_intervals(
-    attribute: Attribute, distinct: NDArray[Any], widths: list[Fraction], start: Fraction
+    attribute: Attribute, distinct: Floats | Integers, widths: list[Fraction], start: Fraction
 ) -> list[IntervalLabels]:
     """Intervals of each width, a multiple of the one before; of every width one begins at `start`."""
     narrowest = widths[0]
@@ -51,7 +49,7 @@ def build_intervals(
     return _join_intervals(attribute, places, multiples, lambda place: start + place * narrowest)
 
 
-def build_round_intervals(attribute: Attribute, distinct: NDArray[Any]) -> list[IntervalLabels]:
+def build_round_intervals(attribute: Attribute, distinct: Floats) -> list[IntervalLabels]:
     """Intervals that people would choose, at most five times over; each time at least two fit into the domain.
 
     They begin at multiples of the widest, not at the lowest value, which they would disclose.
@@ -83,7 +81,7 @@ def _floor_to_multiple(value: float, unit: Fraction) -> Fraction:
     return as_rational(value) // unit * unit
 
 
-def _build_calendar_intervals(attribute: Attribute, distinct: NDArray[Any]) -> list[IntervalLabels]:
+def _build_calendar_intervals(attribute: Attribute, distinct: Floats) -> list[IntervalLabels]:
     """Weeks from Mondays, and their doubles; or months, quarters, years and round numbers of years."""
     span = as_rational(attribute.upper) - as_rational(attribute.lower) + 1
     if span <= MAX_DAYS_BY_WEEK:
@@ -240,11 +238,11 @@ def _link_levels(values: int, steps: Sequence[_LabelStep]) -> tuple[HierarchyLev
     return tuple(levels)
 
 
-def _build_suppression_step(distinct: NDArray[Any]) -> _LabelStep:
+def _build_suppression_step(distinct: Column) -> _LabelStep:
     return _LabelStep([SUPPRESSED_LABEL] * len(distinct), {SUPPRESSED_LABEL: Fraction(1)})
 
 
-def _build_taxonomy_steps(attribute: Attribute, distinct: NDArray[Any]) -> list[_LabelStep]:
+def _build_taxonomy_steps(attribute: Attribute, distinct: Integers) -> list[_LabelStep]:
     """The ancestors, on every rung the deepest labels alone a step up, so that a label takes in all that it covers."""
     taxonomy = attribute.taxonomy
     if taxonomy is None:
@@ -275,7 +273,7 @@ def find_parent(taxonomy: Taxonomy, concept: str) -> str:
     return max(sorted(ancestors), key=lambda ancestor: len(taxonomy.get_ancestors(ancestor)), default=concept)
 
 
-def _parse_steps(attribute: Attribute, distinct: NDArray[Any], steps: object) -> list[_LabelStep]:
+def _parse_steps(attribute: Attribute, distinct: Floats | Integers, steps: object) -> list[_LabelStep]:
     name = attribute.name[:40]
     if isinstance(steps, str) or not isinstance(steps, Sequence):
         raise InvalidInput(f"the hierarchy of {name!r} is a list of widths, or of maps such as {{'value': 'wider'}}")
@@ -294,7 +292,7 @@ def _parse_steps(attribute: Attribute, distinct: NDArray[Any], steps: object) ->
     return label_steps
 
 
-def _build_width_steps(attribute: Attribute, distinct: NDArray[Any], widths: list[Fraction]) -> list[_LabelStep]:
+def _build_width_steps(attribute: Attribute, distinct: Floats | Integers, widths: list[Fraction]) -> list[_LabelStep]:
     name = attribute.name[:40]
     if attribute.kind != "numeric":
         raise InvalidInput(f"the column {name!r} is not numeric, so its hierarchy has maps and no widths")
@@ -306,7 +304,7 @@ def _build_width_steps(attribute: Attribute, distinct: NDArray[Any], widths: lis
     return [_LabelStep(*labels) for labels in build_intervals(attribute, distinct, widths, start)]
 
 
-def _format_values(attribute: Attribute, distinct: NDArray[Any]) -> list[str | None]:
+def _format_values(attribute: Attribute, distinct: Floats | Integers) -> list[str | None]:
     """The values of the lowest rung as maps name them."""
     values = distinct.tolist()
     if attribute.kind != "numeric":

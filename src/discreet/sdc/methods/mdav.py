@@ -17,7 +17,7 @@ nearest average record; a group may then have more than 2k - 1. Ties go to the l
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ RADIX_BITS = 11
 
 
 @compile_entry_point
-def radix_sort_rows(keys: Any) -> NDArray[np.int32]:
+def radix_sort_rows(keys: NDArray[np.uint64]) -> Rows:
     """The rows by rising key, equal keys by index. The keys are overwritten."""
     rows, digits = len(keys), -(-64 // RADIX_BITS)
     mask = np.uint64(2**RADIX_BITS - 1)
@@ -95,7 +95,7 @@ def _label_runs(attribute: Attribute, runs: RankRuns) -> Integers:
     return labels
 
 
-def rank_rows(attribute: Attribute) -> NDArray[Any]:
+def rank_rows(attribute: Attribute) -> NDArray[np.integer]:
     """The rows from the least value to the greatest, missing ones last, ties by index; categories go by place."""
     values = attribute.values
     if attribute.kind != "numeric":
@@ -133,33 +133,29 @@ def _take_group(tree: KdTree, position: int, members: Rows, places: Floats) -> N
 
 
 @compile_entry_point
-def form_mdav_groups(
-    points: Floats,
-    row: Rows,
-    squares: Floats,
-    max_squares: Floats,
-    roots: Floats,
-    center: Floats,
-    k: int,
-    weights: Floats,
-) -> Integers:
+def build_sorted_tree(points: Floats, row: Rows, squares: Floats, max_squares: Floats, center: Floats) -> KdTree:
+    """A tree of these records, which it puts in an order of its own."""
+    sort_into_leaves(points, row, max_squares, len(center))
+    return build_kd_tree(points, row, squares, max_squares, center)
+
+
+@compile_entry_point
+def form_mdav_groups(space: PackedSpace, row: Rows, center: Floats, k: int, weights: Floats) -> Integers:
     """Algorithm 2.1: the group of each row, numbered as they are formed. The points are put in another order."""
-    remaining, label, work, numeric_count, codes = len(points), 0, 0, len(center), squares.shape[1]
+    points, squares, max_squares, roots, numeric_count = space
+    remaining, label, work, codes = len(points), 0, 0, squares.shape[1]
     groups, sums = np.zeros(remaining, np.int64), create_sums(numeric_count + squares.shape[0] * codes + 1)
     for p in range(remaining):
         add_record(sums, points, p, numeric_count, codes, weights[p] if len(weights) else 1.0)
-    sort_into_leaves(points, row, max_squares, numeric_count)
-    tree = build_kd_tree(points, row, squares, max_squares, center)
+    tree = build_sorted_tree(points, row, squares, max_squares, center)
     members, places, middle = np.empty(k, np.int32), np.empty((k, points.shape[1])), np.empty(points.shape[1])
     while remaining >= 2 * k:
         if label % 2 == 0:
             compute_average_from_sums(sums, numeric_count, roots, middle)
             if REBUILD_FACTOR * remaining < len(tree.points):
                 remaining = extract_remaining(tree)
-                sort_into_leaves(tree.points[:remaining], tree.row[:remaining], max_squares, numeric_count)
-                tree = build_kd_tree(
-                    tree.points[:remaining], tree.row[:remaining], squares, max_squares, middle[:numeric_count].copy()
-                )
+                points, row, center = tree.points[:remaining], tree.row[:remaining], middle[:numeric_count].copy()
+                tree = build_sorted_tree(points, row, squares, max_squares, center)
             start, visited_nodes = find_farthest_in_tree(tree, middle)
             work += visited_nodes
             if work > RECENTER_WORK * remaining:
@@ -206,13 +202,6 @@ def grow_group(tree: KdTree, position: int, k: int, max_size: int, gain: float) 
     return members[:size]
 
 
-@compile_entry_point
-def build_sorted_tree(points: Floats, row: Rows, squares: Floats, max_squares: Floats, center: Floats) -> KdTree:
-    """A tree of these records, which it puts in an order of its own."""
-    sort_into_leaves(points, row, max_squares, len(center))
-    return build_kd_tree(points, row, squares, max_squares, center)
-
-
 class PackedSpace(NamedTuple):
     """A space as compiled code reads it."""
 
@@ -233,11 +222,11 @@ def mdav(space: RecordSpace, k: int, weights: Floats | None = None) -> Integers:
 
     The space is used up: its points come to be in another order.
     """
-    points, squares, max_squares, roots, numeric_count = pack_space(space)
-    rows, center = np.arange(len(points), dtype=np.int32), points[:, :numeric_count].mean(axis=0)
+    packed_space = pack_space(space)
+    rows = np.arange(space.rows, dtype=np.int32)
+    center = packed_space.points[:, : packed_space.numeric_count].mean(axis=0)
     weight = np.empty(0) if weights is None else np.ascontiguousarray(weights)
-    groups: Integers = form_mdav_groups(points, rows, squares, max_squares, roots, center, k, weight)
-    return groups
+    return form_mdav_groups(packed_space, rows, center, k, weight)
 
 
 def pack_space(space: RecordSpace) -> PackedSpace:

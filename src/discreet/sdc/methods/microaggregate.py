@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +137,7 @@ def order_corners(count: int) -> Integers:
 GROUPING_METHODS = ("mdav", "v-mdav", "ranking", "blocks", "insensitive", "random")
 
 Domain = tuple[float, float]
-RowSelection = Any
+RowSelection = Integers | slice
 """Places of rows, or `slice(None)` for all of them, which copies nothing."""
 
 

@@ -120,8 +120,7 @@ def compute_semantic_distances(
     first, second = (_encode_ancestors(taxonomy, positions, labels) for labels in (first_labels, second_labels))
     common = first @ second.T
     union = first.sum(axis=1)[:, None] + second.sum(axis=1)[None, :] - common
-    distances: Floats = np.log2(1 + (union - common) / union)
-    return distances
+    return np.asarray(np.log2(1 + (union - common) / union))
 
 
 def _encode_ancestors(taxonomy: Taxonomy, positions: dict[str, int], concepts: Sequence[str]) -> Floats:
@@ -280,8 +279,7 @@ def _compute_means(groups: Integers, values: Floats, weight: Floats, count: int)
     anchors[groups] = values
     sums = np.bincount(groups, weight * (values - anchors[groups]), count)
     group_weights = np.bincount(groups, weight, count)
-    means: Floats = anchors + sums / np.where(group_weights > 0, group_weights, 1.0)
-    return means
+    return anchors + sums / np.where(group_weights > 0, group_weights, 1.0)
 
 
 def _find_medians(groups: Integers, values: Integers, weight: Floats, count: int) -> Integers:

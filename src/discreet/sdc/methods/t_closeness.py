@@ -133,8 +133,7 @@ def _solve_totals(sizes: BucketSizes, kinds: Sequence[GroupKind], t: Fraction) -
     extra = np.rint(solution.x if solution.success else room[:, 1] + 1).astype(np.int64)
     if (extra < 0).any() or (extra > room[:, 1]).any() or (sums @ extra != spare).any():
         raise Internal("no way was found to deal buckets to groups where there is one")
-    totals: Integers = low + extra.reshape(low.shape)
-    return totals
+    return np.asarray(low + extra.reshape(low.shape))
 
 
 RELEASE_FORMS = ("hidden", "anatomy")

@@ -15,7 +15,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +118,7 @@ def measure_diversity(classes: Integers, places: Integers, m: int, kind: Kind, r
     )
 
 
-def find_greatest_fraction(tops: NDArray[Any], bottoms: NDArray[Any]) -> Fraction:
+def find_greatest_fraction(tops: Integers | NDArray[np.object_], bottoms: Integers) -> Fraction:
     """The greatest of many fractions, exactly: floats find those near it."""
     near = (tops / bottoms).astype(np.float64)
     close = near >= near.max() * (1 - 1e-9)

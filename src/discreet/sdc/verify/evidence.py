@@ -83,8 +83,7 @@ def has_same_values(left: Attribute, right: Attribute) -> bool:
 
 def _encode_categories(attribute: Attribute, place_of_label: Mapping[str, int]) -> Integers:
     places = np.array([*(place_of_label[label] for label in attribute.categories), len(place_of_label)], dtype=np.int64)
-    row_places: Integers = places[attribute.values]  # the place -1 of a missing value is the last
-    return row_places
+    return np.asarray(places[attribute.values])  # the place -1 of a missing value is the last
 
 
 def cross_codes(first: Integers, second: Integers, m: int) -> tuple[Integers, int]:
@@ -384,11 +383,9 @@ def _compute_squared_changes(before: Attribute, after: Attribute) -> Floats:
     """The square of each row's distance from itself."""
     if before.kind == "numeric" or _has_same_order(before, after):
         points_before, points_after = _scale_columns(before, after)
-        squares: Floats = ((points_before - points_after) ** 2).sum(axis=1)
-        return squares
+        return np.asarray(((points_before - points_after) ** 2).sum(axis=1))
     codes_before, codes_after, _ = encode_together(before, after)
-    changed: Floats = (codes_before != codes_after).astype(np.float64)
-    return changed
+    return np.asarray((codes_before != codes_after).astype(np.float64))
 
 
 def _build_points(before: Attribute, after: Attribute, people: Integers, rows: Integers) -> tuple[Floats, Floats]:
@@ -415,8 +412,7 @@ def _find_least_distances(people: Floats, classes: Floats) -> Floats:
     from scipy.spatial.distance import cdist
 
     if people.shape[1] <= MAX_DIMENSIONS:
-        distances: Floats = cKDTree(classes).query(people)[0]
-        return distances
+        return np.asarray(cKDTree(classes).query(people)[0])
     step = max(1, DISTANCES_PER_BATCH // len(classes))
     batches = (people[start : start + step] for start in range(0, len(people), step))
     return np.concatenate([cdist(batch, classes).min(axis=1) for batch in batches])

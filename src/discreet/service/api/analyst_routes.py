@@ -145,8 +145,8 @@ def build_dataset_routes(prefix: str, tag: str) -> APIRouter:
         """A prior as the planner reads it for a question."""
         with _meter_previews(context):
             expanded_body = requests.expand_saved_prior(context.service, context.principal.name, body.model_dump())
-            request = requests.parse_question_request(context.service, context.schema, expanded_body)
-            prior = build_stated_prior(context.schema, request["question"], request["prior"])
+            query = requests.check_limits(context.service.config.limits, context.schema, expanded_body)
+            prior = build_stated_prior(context.schema, query, expanded_body["prior"])
             return reply_with_json(prior.to_json())
 
     @router.get("/{dataset}/budget", responses={200: describe_reply(d.BudgetDocument)})

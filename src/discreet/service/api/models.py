@@ -5,9 +5,27 @@ The JSON of replies is that of the command line.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    create_model,
+)
+
+from discreet.release.method_options import Option
+from discreet.release.methods import METHODS, SYNTHETIC_METHODS, list_synthetic_options
 
 
 def _require_storable(text: str) -> str:
@@ -31,6 +49,17 @@ def _with_example(**fields: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [fields]})
 
 
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """How the console's form shows an option of a question; those without one are not in it."""
+
+    kind: Literal["noise", "prior", "text", "integer", "choice", "box", "lines"]
+    label: str = ""
+    hint: str = ""
+    ticked: bool | str = True  # the value of a box that is ticked
+    is_kept: bool = True  # whether a form that begins with an earlier question has its value
+
+
 class RequestModel(BaseModel):
     """A body: nothing in it that is not declared."""
 
@@ -41,28 +70,56 @@ class QuestionModel(RequestModel):
     """A question, how much noise there may be, and what the analyst knows already."""
 
     question: QuestionText = Field(examples=[EXAMPLE_QUESTION])
-    epsilon: Number | None = Field(None, description="What a new answer costs.", examples=["0.1"])
-    delta: Number | None = Field(None, description="The delta of approx-dp.", examples=[None])
-    noise_scale: Number | None = Field(None, description="The scale of Laplace noise, instead.", examples=[None])
-    accuracy: Text | None = Field(None, description="How near it should be, instead.", examples=[None])
-    prior: LongText | None = Field(
+    epsilon: Annotated[Number | None, FormField("noise", "epsilon: what it may cost")] = Field(
+        None, description="What a new answer costs.", examples=["0.1"]
+    )
+    delta: Annotated[
+        Number | None, FormField("text", "Delta", "Allows Gaussian noise where the budget has a delta.")
+    ] = Field(None, description="The delta of approx-dp.", examples=[None])
+    noise_scale: Annotated[Number | None, FormField("noise", "scale of the noise")] = Field(
+        None, description="The scale of Laplace noise, instead.", examples=[None]
+    )
+    accuracy: Annotated[Text | None, FormField("noise", "accuracy: how near it should be")] = Field(
+        None, description="How near it should be, instead.", examples=[None]
+    )
+    prior: Annotated[LongText | None, FormField("prior")] = Field(
         None,
         description="What you know already, as on the command line; @name is a saved one.",
         examples=["normal(12000, 900)"],
     )
-    distance: Text | None = Field(None, description="Refine the prior by this distance.", examples=[None])
-    model: Text | None = Field(None, description="dp, approx-dp or individual-dp.", examples=[None])
-    interval: StrictBool = Field(False, description="Half of epsilon for two values around a quantile.")
-    rows: Annotated[StrictInt, Field(ge=1, le=10**12)] | None = Field(
-        None, description="The fewest rows you expect to be selected, for means and variances.", examples=[None]
+    distance: Annotated[Text | None, FormField("text", "Distance", "Refine the prior by it.")] = Field(
+        None, description="Refine the prior by this distance.", examples=[None]
     )
-    tail: StrictBool | None = Field(
+    model: Annotated[Text | None, FormField("text", "Model", "Empty, or one of: {models}.")] = Field(
+        None, description="dp, approx-dp or individual-dp.", examples=[None]
+    )
+    mechanism: Annotated[Text | None, FormField("text", "Mechanism", "By its name; empty: the most accurate.")] = Field(
+        None, description="The mechanism, by its name in a preview.", examples=[None]
+    )
+    interval: Annotated[StrictBool, FormField("box", "Two values around a quantile, for half of epsilon")] = Field(
+        False, description="Half of epsilon for two values around a quantile."
+    )
+    rows: Annotated[
+        Annotated[StrictInt, Field(ge=1, le=10**12)] | None,
+        FormField("integer", "Rows expected", "The fewest you expect; the accuracy of means is stated for it."),
+    ] = Field(None, description="The fewest rows you expect to be selected, for means and variances.", examples=[None])
+    tail: Annotated[
+        StrictBool | None,
+        FormField(
+            "choice",
+            "Heavy tail in the prior",
+            "A tenth of the prior's weight. Automatic: unless the answer is drawn from a prior with ends.",
+        ),
+    ] = Field(
         None,
         description="Whether to give a tenth of the prior's weight to a heavy (Cauchy) tail. Default: a tail, unless "
         "the answer is drawn from a prior with ends.",
         examples=[None],
     )
-    reuse: Literal["any"] | None = Field(
+    reuse: Annotated[
+        Literal["any"] | None,
+        FormField("box", "Take another analyst's stored answer even if it costs more than you offer", "", "any", False),
+    ] = Field(
         None,
         description="Take another analyst's stored answer also if it costs more than you offer. Default: add noise to "
         "it, or draw anew.",
@@ -74,18 +131,34 @@ class Ask(QuestionModel):
     """A question to be answered."""
 
     model_config = _with_example(question=EXAMPLE_QUESTION, epsilon="0.1", prior="normal(12000, 900)")
-    constraints: Annotated[list[Text], Field(max_length=100)] = Field(
-        default_factory=list, description="What you know to be true of a count's rows.", examples=[[]]
+    constraints: Annotated[
+        list[Text],
+        Field(max_length=100),
+        FormField(
+            "lines",
+            "What must be true of the counts",
+            "One to a line, such as total = 1000. Nothing taken from these data.",
+        ),
+    ] = Field(default_factory=list, description="What you know to be true of a count's rows.", examples=[[]])
+    fresh: Annotated[StrictBool, FormField("box", "Pay for a new draw even if an answer is stored", is_kept=False)] = (
+        Field(False, description="Pay for a new draw even if an answer is stored.")
     )
-    fresh: StrictBool = Field(False, description="Pay for a new draw even if an answer is stored.")
     stored_only: StrictBool = Field(
         False, description="Only from what is stored: nothing is charged, and refused where there is none."
     )
-    ranges: Annotated[list[Text], Field(max_length=100)] = Field(
+    ranges: Annotated[
+        list[Text],
+        Field(max_length=100),
+        FormField("lines", "Ranges of a histogram", "One to a line, such as 20000..30000; free."),
+    ] = Field(
         default_factory=list, description="Ranges of a HISTOGRAM to count too, such as 20..30; free.", examples=[[]]
     )
-    population: StrictBool = Field(False, description="Tell it for the population of a random sample too.")
-    population_size: Number | None = Field(None, description="How large that population is.", examples=[None])
+    population: Annotated[StrictBool, FormField("box", "Tell it for the population of a random sample too")] = Field(
+        False, description="Tell it for the population of a random sample too."
+    )
+    population_size: Annotated[
+        Number | None, FormField("text", "Size of the population", "If the rows are a random sample of it.")
+    ] = Field(None, description="How large that population is.", examples=[None])
 
 
 class PreviewAsk(QuestionModel):
@@ -128,46 +201,61 @@ class NewToken(RequestModel):
     )
 
 
-class Publish(RequestModel):
-    """A release to be made: a method, its numbers, and what it takes besides, as `discreet publish --help` tells."""
+VALUE_TYPES: Mapping[str, object] = {
+    "integer": StrictInt,
+    "auto": StrictInt | Literal["auto"],
+    "number": Number,
+    "boolean": StrictBool,
+    "columns": list[Text],
+    "pairs": list[tuple[Text, Text]],
+    "sizes": dict[Name, StrictInt],
+    "levels": dict[str, Any],
+}
+"""The type of an option of a release by its kind; all others are text."""
 
-    model_config = _with_example(method="private-linked", epsilon="1", format="csv")
-    method: Text
-    k: StrictInt | Literal["auto"] | None = None
-    t: Number | None = None
-    epsilon: Number | None = None
-    delta: Number | None = None
+
+class ReleaseRequest(RequestModel):
+    """A release, whatever its method."""
+
     format: Literal["csv", "parquet"] = Field("csv", description="What the file is.")
     report: StrictBool = Field(True, description="Whether a report for the custodian is made too.")
-    columns: list[Text] = Field(default_factory=list)
-    pairs: list[tuple[Text, Text]] = Field(default_factory=list)
-    keep: list[Text] = Field(default_factory=list)
-    apart: StrictBool = False
-    ks: dict[Name, StrictInt] = Field(default_factory=dict)
-    informed: StrictBool = False
-    swap: Text | None = None
-    diversity: Text | None = None
-    weights: Text | None = None
-    strata: Text | None = None
-    grouping: Text | None = None
-    hierarchies: dict[str, Any] | None = None
-    loss: Text | None = None
-    suppress: Number | None = None
-    form: Text | None = None
-    partition: Text | None = None
-    buckets: StrictInt | None = None
 
 
-class Expect(RequestModel):
-    """A private file to be planned, for nothing; without a method, every one that can be made."""
+def _build_model(
+    name: str, base: type[RequestModel], help_text: str | None, options: Mapping[str, tuple[Option, object]]
+) -> type[RequestModel]:
+    """Build the model of a body whose fields are the options of a release method."""
+    fields: dict[str, Any] = {}
+    for option, default in options.values():
+        value_type: Any = Literal[option.choices] if option.choices else VALUE_TYPES.get(option.kind, Text)
+        if default is None and not option.missing:
+            value_type |= None
+        fields[option.name] = value_type, Field(... if option.missing else default, description=option.help)
+    if base is ReleaseRequest:
+        fields["method"] = Literal[name], Field(description="The release method.")
+    title = "".join(word.title() for word in ("publish", *name.split("-")))
+    return create_model(title, __base__=base, __doc__=help_text, **fields)
 
-    model_config = _with_example(epsilon="1", columns=["age", "sex"])
-    method: Text | None = None
-    k: StrictInt | Literal["auto"] | None = None
-    epsilon: Number | None = None
-    delta: Number | None = None
-    columns: list[Text] = Field(default_factory=list)
-    pairs: list[tuple[Text, Text]] = Field(default_factory=list)
+
+RELEASE_MODELS: Mapping[str, type[RequestModel]] = {
+    name: _build_model(name, ReleaseRequest, method.__doc__, method.list_options()) for name, method in METHODS.items()
+}
+"""The body of a release by its method."""
+if TYPE_CHECKING:
+    Publish = RequestModel
+    Expect = RequestModel
+else:
+
+    class Publish(RootModel[Annotated[reduce(or_, RELEASE_MODELS.values()), Field(discriminator="method")]]):
+        """A release to be made: a method with its options."""
+
+        model_config = _with_example(method="private-linked", epsilon="1", format="csv")
+
+    class Expect(_build_model("preview", RequestModel, None, list_synthetic_options())):
+        """A private file to be planned, for nothing; without a method, every one that can be made."""
+
+        model_config = _with_example(epsilon="1", columns=["age", "sex"])
+        method: Literal[tuple(SYNTHETIC_METHODS)] | None = Field(None, description="Only this method.")
 
 
 class Sweep(RequestModel):
@@ -178,7 +266,7 @@ class Sweep(RequestModel):
     methods: Annotated[list[Text], Field(max_length=20)] = Field(
         default_factory=list, description="Which methods to compare; without them, those that a sweep knows."
     )
-    t: Number | None = None
+    t: Number | None = Field(None, description="The t of t-closeness; 2 if it is left out.")
 
 
 class OpenSession(RequestModel):

@@ -18,6 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from discreet.client.transport import format_url
 from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import DiscreetError
+from discreet.planner.options import NOISE_OPTIONS, OPTION_READERS
 from discreet.schema.schema import schema_to_public_json
 from discreet.service.api import models as d
 from discreet.service.api.analyst_routes import (
@@ -42,16 +43,10 @@ from discreet.service.console.rendering import PageRoute, render_page
 from discreet.service.jobs import find_own_job, job_to_json, queue_question
 from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, problem_from_error
 
-NUMBER_FIELDS = ("epsilon", "delta", "noise_scale")
+EXACT_OPTIONS = [name for name, reader in OPTION_READERS.items() if reader.number == "exact"]
 DECIMAL_PATTERN = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?")
-LATER_FIELDS = ("ranges", "population", "population_size")
-"""What the client asks for when it has the answer."""
+FORM_FIELDS = forms.list_form_fields(d.Ask)
 MAX_COMPARED = 8
-QUESTION_FIELDS = (
-    *("question", "size", "prior", "delta", "distance", "model", "rows", "tail"),
-    *("constraints", "ranges", "population_size"),
-)
-QUESTION_BOXES = ("interval", "fresh", "reuse", "population")
 AnswerId = Annotated[str, Path(min_length=1, max_length=64)]
 AnswerIds = Annotated[list[str], Query(max_length=MAX_COMPARED, default_factory=list)]
 
@@ -71,13 +66,15 @@ def get_public_url(config: Config, request: Request) -> str:
 def format_python_code(address: str, dataset: str, rehearsal: bool, body: Mapping[str, Any]) -> str:
     """Write a question as a few lines for the Python client."""
     rehearsal_argument = ", rehearsal=True" if rehearsal else ""
-    fields = {name: value for name, value in _drop_fresh(body).items() if name not in LATER_FIELDS}
+    # What the client asks for when it has the answer is left out.
+    later = {name for name, reader in OPTION_READERS.items() if reader.is_afterwards}
+    fields = {name: value for name, value in _drop_fresh(body).items() if name not in later}
     literals = {name: _format_literal(name, value) for name, value in fields.items()}
     question = literals.pop("question")
     arguments = "".join(
         f"        {argument},\n" for argument in [question, *(f"{name}={value}" for name, value in literals.items())]
     )
-    has_fractions = any(literals.get(name, "").startswith("Fraction(") for name in NUMBER_FIELDS)
+    has_fractions = any(literals.get(name, "").startswith("Fraction(") for name in EXACT_OPTIONS)
     fractions = "from fractions import Fraction\n" if has_fractions else ""
     return (
         f"import os\n{fractions}\nfrom discreet import Client\n\n"
@@ -105,7 +102,7 @@ def _drop_fresh(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _format_literal(name: str, value: object) -> str:
     """A value in Python; an exact number as the number it is."""
-    if name in NUMBER_FIELDS and isinstance(value, str):
+    if name in EXACT_OPTIONS and isinstance(value, str):
         return value if DECIMAL_PATTERN.fullmatch(value) else f"Fraction({value!r})"
     return repr(value)
 
@@ -155,7 +152,7 @@ def build_dataset_pages(prefix: str) -> APIRouter:
     def show_preview(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
         """The same page with a preview, for browsers without scripts."""
         try:
-            body = forms.validate_body(d.PreviewAsk, forms.read_question_fields(form))
+            body = forms.validate_body(d.PreviewAsk, forms.read_question_fields(form, d.PreviewAsk))
             document = preview_dataset_question(context, body)
         except (HttpProblem, DiscreetError) as refusal:
             return _render_question_refusal(request, context, form, problem_from_error(refusal))
@@ -165,7 +162,7 @@ def build_dataset_pages(prefix: str) -> APIRouter:
     def submit_question(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
         """Ask, and go to the answer; a form that is sent twice is answered, and paid for, once."""
         try:
-            body = forms.validate_body(d.Ask, forms.read_question_fields(form) | forms.read_answer_fields(form))
+            body = forms.validate_body(d.Ask, forms.read_question_fields(form, d.Ask))
             key = forms.compute_form_key(form, body)
             if context.dataset.runs_as_jobs:
                 return RedirectResponse(f"/console/jobs/{queue_question(context, key, body)['id']}", 303)
@@ -233,7 +230,10 @@ def _render_question_page(
     taxonomies = {name: column["taxonomy"] for name, column in schema["columns"].items() if "taxonomy" in column}
     values = {"preview": None, "key": generate_identifier(), "alert": None, "given": True} | variables
     values |= {"where": get_dataset_urls(context), "schema": schema, "schema_text": json.dumps(schema)}
-    values |= {"fields": fields, "summary": None, "rehearsal": context.rehearsal}
+    values |= {"fields": fields, "options": FORM_FIELDS, "summary": None, "rehearsal": context.rehearsal}
+    shown_options = forms.list_form_fields(d.PreviewAsk).items()
+    previewed = {name: [shown.kind, shown.ticked] for name, shown in shown_options if shown.kind != "noise"}
+    values["previewed"] = json.dumps(previewed)
     if values["preview"] is not None:
         values["summary"] = views.build_preview_view(values["preview"], bool(fields["fresh"]), context.rehearsal)
     values["trees"] = {name: views.build_taxonomy_tree(taxonomy) for name, taxonomy in taxonomies.items()}
@@ -252,17 +252,24 @@ def _render_question_refusal(
 
 
 def _read_fields(form: ConsoleForm) -> dict[str, Any]:
-    fields: dict[str, Any] = {name: form.get_text(name) for name in QUESTION_FIELDS}
-    fields |= {name: form.is_ticked(name) for name in QUESTION_BOXES}
     size = form.get_text("size") or ("" if form.fields else "0.1")
-    return fields | {"how": form.get_text("how") or "epsilon", "size": size}
+    fields = {"question": form.get_text("question"), "how": form.get_text("how") or "epsilon", "size": size}
+    options = {
+        name: form.is_ticked(name) if shown.kind == "box" else form.get_text(name)
+        for name, shown in FORM_FIELDS.items()
+    }
+    return options | fields
 
 
 def _fields_from_request(body: dict[str, Any]) -> dict[str, Any]:
-    how = next((name for name in forms.NOISE_FIELDS if name in body), "epsilon")
-    fields: dict[str, Any] = {name: _format_field(body.get(name)) for name in QUESTION_FIELDS}
-    fields |= {name: bool(body.get(name)) for name in QUESTION_BOXES}
-    return fields | {"how": how, "size": _format_field(body.get(how)), "fresh": False, "reuse": False}
+    how = next((name for name in NOISE_OPTIONS if name in body), "epsilon")
+    fields = {"question": _format_field(body.get("question")), "how": how, "size": _format_field(body.get(how))}
+    stated = {name: body.get(name) if shown.is_kept else None for name, shown in FORM_FIELDS.items()}
+    options = {
+        name: bool(stated[name]) if shown.kind == "box" else _format_field(stated[name])
+        for name, shown in FORM_FIELDS.items()
+    }
+    return options | fields
 
 
 def _format_field(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -13,8 +14,8 @@ from starlette.responses import RedirectResponse, Response
 from discreet.custodian.status import balance_to_json
 from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
-from discreet.release.methods import METHOD_OPTIONS as WEAKER
-from discreet.release.methods import SYNTHETIC_METHODS as PRIVATE
+from discreet.release.method_options import Option
+from discreet.release.methods import METHODS, PROTECTION_METHODS, SYNTHETIC_METHODS, build_method
 from discreet.service import monitoring, requests
 from discreet.service.api import models as d
 from discreet.service.api.analyst_routes import get_history_document
@@ -45,9 +46,8 @@ ID_PATTERN = re.compile("[0-9a-f]{32}")
 TokenId = Annotated[str, Path(min_length=1, max_length=64)]
 LINE_CHOICES = (50, 200, 1000)
 Lines = Annotated[int, Query(ge=1, le=1000)]
-RELEASE_FIELDS = ("method", "epsilon", "delta", "k", "t", "format", "ks")
-DEFAULT_FIELDS = {"method": "private-linked"}
-"""How a page begins: with the method that previews recommend, unless epsilon is very small."""
+DEFAULT_METHOD = "private-linked"
+"""The method that previews recommend, unless epsilon is very small."""
 
 
 def build_access_pages() -> APIRouter:
@@ -213,9 +213,9 @@ def build_release_pages() -> APIRouter:
     router = APIRouter(prefix="/console/custodian/datasets/{dataset}/publish", route_class=PageRoute)
 
     @router.get("")
-    def start(request: Request, context: ManagedDataset) -> Response:
-        """Where a release begins."""
-        return _render_release_page(request, context, ConsoleForm({}))
+    def start(request: Request, context: ManagedDataset, method: str = DEFAULT_METHOD) -> Response:
+        """Where a release begins: the form of one method."""
+        return _render_release_page(request, context, ConsoleForm({"method": [method]}))
 
     @router.post("/preview")
     def show_preview(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
@@ -224,9 +224,9 @@ def build_release_pages() -> APIRouter:
             recipe = _read_release(form)
             with context.lease_custodian() as custodian:
                 requests.check_release_request(custodian, recipe)
-                if recipe["method"] in WEAKER:
+                if recipe["method"] in PROTECTION_METHODS:
                     return _render_release_page(request, context, form, fits=recipe["method"])
-                body = forms.validate_body(d.Expect, _read_private_fields(form))
+                body = {name: value for name, value in recipe.items() if name != "method"}  # all that can be made
                 expected = requests.estimate_requested_release(custodian, body)
                 return _render_release_page(request, context, form, expected=expected)
         except DiscreetError as refusal:
@@ -261,28 +261,34 @@ def _redirect_to_job(job: dict[str, object]) -> Response:
 
 
 def _read_release(form: ConsoleForm) -> dict[str, Any]:
-    """The form as a body of the API; a missing epsilon is named as on the page."""
-    if form.get_text("method") in PRIVATE and not form.get_text("epsilon"):
-        raise InvalidInput("give an epsilon, how much may be lost, such as 1")
-    fields: dict[str, Any] = {name: form.get_text(name) for name in ("method", "epsilon", "delta", "t", "format")}
-    columns_field = "keep" if fields["method"] in WEAKER else "columns"
-    fields |= {"k": _read_k(form), columns_field: form.get_values("columns"), "report": True}
-    return forms.validate_body(d.Publish, _drop_empty(fields))
+    """The form of a method as a body of the API."""
+    method, file_format = form.get_text("method"), form.get_text("format")
+    own_options = METHODS[method].list_options() if method in METHODS else {}
+    foreign = {name for item in METHODS.values() for name in item.list_options()} - own_options.keys()
+    values: dict[str, object] = {name: form.get_text(name) for name in foreign}
+    values |= {name: _read_option(form, option) for name, (option, _) in own_options.items()}
+    options = {name: value for name, value in values.items() if value not in ("", None, False, [])}
+    build_method(method, options)  # refused in its own words
+    output = {"report": True} | ({"format": file_format} if file_format else {})
+    return forms.validate_body(d.RELEASE_MODELS[method], {"method": method} | options | output)
 
 
-def _read_private_fields(form: ConsoleForm) -> dict[str, Any]:
-    fields: dict[str, Any] = {"epsilon": form.get_text("epsilon"), "delta": form.get_text("delta")}
-    return _drop_empty(fields | {"k": _read_k(form), "columns": form.get_values("columns")})
-
-
-def _drop_empty(fields: dict[str, Any]) -> dict[str, Any]:
-    """Leave out empty fields; a k of 0 stays, and is refused."""
-    return {name: value for name, value in fields.items() if value not in ("", None, [])}
-
-
-def _read_k(form: ConsoleForm) -> int | str | None:
-    text = form.get_text("k")
-    return "auto" if text == "auto" else forms.parse_optional_integer(text, "k")
+def _read_option(form: ConsoleForm, option: Option) -> object:
+    text, lines = form.get_text(option.name), form.get_lines(option.name)
+    match option.kind:
+        case "boolean":
+            return form.is_ticked(option.name)
+        case "columns":
+            return form.get_values(option.name)
+        case "integer" | "auto":
+            return "auto" if text == "auto" else forms.parse_optional_integer(text, option.name)
+        case "pairs":
+            return [[name.strip() for name in line.split(",")] for line in lines]
+        case "sizes" | "levels":
+            parsed = option.parse(lines if option.kind == "sizes" else text) if text else None
+            return dict(parsed) if isinstance(parsed, Mapping) else None
+        case _:
+            return text
 
 
 def _render_release_page(
@@ -293,9 +299,10 @@ def _render_release_page(
     jobs = [job for job in dataset_jobs if job.kind != "ask" and job.rehearsal == context.rehearsal]
     values: dict[str, Any] = {"expected": None, "fits": None, "alert": None}
     values["key"] = form.get_text("key") or generate_identifier()
-    values["fields"] = {name: form.get_text(name) or DEFAULT_FIELDS.get(name, "") for name in RELEASE_FIELDS}
-    values |= {"ticked": set(form.get_values("columns")), "compared": form.get_values("methods")}
-    values |= {"columns": context.schema.columns, "private": PRIVATE, "weaker": tuple(WEAKER)}
+    method = form.get_text("method") if form.get_text("method") in METHODS else DEFAULT_METHOD
+    values |= {"method": method, "about": METHODS[method].__doc__, "options": METHODS[method].list_options().values()}
+    values |= {"form": form, "columns": context.schema.columns}
+    values |= {"private": tuple(SYNTHETIC_METHODS), "weaker": tuple(PROTECTION_METHODS)}
     values |= {"jobs": [job_to_json(service, principal, job) for job in jobs], "where": get_dataset_urls(context)}
     values |= {"meters": views.build_meters(list_account_balances(service, context.name))}
     return render_page(request, "publish.html", status, **(values | variables))

@@ -13,14 +13,15 @@ from pydantic import BaseModel, ValidationError
 
 from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import InvalidInput
+from discreet.planner.options import NOISE_OPTIONS, OPTION_READERS
 from discreet.service.api.dependencies import DatasetContext, get_principal
+from discreet.service.api.models import FormField, QuestionModel
 from discreet.service.middleware.auth import check_form_token
 from discreet.service.problems import HttpProblem
 from discreet.service.store.stored_answers import canonicalize_request
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 MAX_FIELDS = 2000
-NOISE_FIELDS = ("epsilon", "accuracy", "noise_scale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,27 +121,38 @@ def validate_body(model: type[BaseModel], fields: Mapping[str, Any]) -> dict[str
         raise InvalidInput(f"{location}: {first['msg'][:1].lower()}{first['msg'][1:200]}") from None
 
 
-def read_question_fields(form: ConsoleForm) -> dict[str, Any]:
-    """Read a question and the options that a preview takes too; empty fields are left out."""
-    fields: dict[str, Any] = {"question": form.get_text("question")}
+def list_form_fields(model: type[QuestionModel]) -> dict[str, FormField]:
+    """List the options of a question that the form shows, in their order."""
+    options = {name: model.model_fields[name] for name in OPTION_READERS if name in model.model_fields}
+    shown = ((name, item) for name, option in options.items() for item in option.metadata)
+    return {name: item for name, item in shown if isinstance(item, FormField)}
+
+
+def read_question_fields(form: ConsoleForm, model: type[QuestionModel]) -> dict[str, Any]:
+    """Read a question and the options that a model has; empty fields are left out."""
     how = form.get_text("how") or "epsilon"
-    if how not in NOISE_FIELDS:
-        raise InvalidInput(f"say how much noise there may be by one of {', '.join(NOISE_FIELDS)}, not {how[:40]!r}")
-    fields |= {how: form.get_text("size")}
-    fields |= {name: form.get_text(name) for name in ("prior", "delta", "distance", "model")}
-    fields |= {"rows": parse_optional_integer(form.get_text("rows"), "rows"), "interval": form.is_ticked("interval")}
-    fields |= {"reuse": "any" if form.is_ticked("reuse") else ""}
-    tail = form.get_text("tail")
-    if tail not in {"", "true", "false"}:
-        raise InvalidInput(f"tail is true, false or left out, not {tail[:40]!r}")
-    return _drop_empty(fields) | ({"tail": tail == "true"} if tail else {})
+    if how not in NOISE_OPTIONS:
+        raise InvalidInput(f"say how much noise there may be by one of {', '.join(NOISE_OPTIONS)}, not {how[:40]!r}")
+    values = {"question": form.get_text("question") or None, how: form.get_text("size") or None}
+    for name, shown in list_form_fields(model).items():
+        if shown.kind != "noise":
+            values[name] = _read_field(form, name, shown)
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def read_answer_fields(form: ConsoleForm) -> dict[str, Any]:
-    """Read what an answer takes besides the options of a preview."""
-    fields = {name: form.get_lines(name) for name in ("constraints", "ranges")}
-    boxes = {name: form.is_ticked(name) for name in ("fresh", "population")}
-    return _drop_empty(fields | boxes | {"population_size": form.get_text("population_size")})
+def _read_field(form: ConsoleForm, name: str, shown: FormField) -> Any:
+    text = form.get_text(name)
+    if shown.kind == "box":
+        return shown.ticked if text else None
+    if shown.kind == "lines":
+        return form.get_lines(name) or None
+    if shown.kind == "integer":
+        return parse_optional_integer(text, name)
+    if shown.kind == "choice":
+        if text not in {"", "true", "false"}:
+            raise InvalidInput(f"{name} is true, false or left out, not {text[:40]!r}")
+        return text == "true" if text else None
+    return text or None
 
 
 def compute_form_key(form: ConsoleForm, body: Mapping[str, Any]) -> str:
@@ -156,8 +168,3 @@ def parse_optional_integer(text: str, name: str) -> int | None:
     if not text.isascii() or not text.isdecimal() or len(text) > 15:
         raise InvalidInput(f"{name} must be a whole number, got {text[:40]!r}")
     return int(text)
-
-
-def _drop_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out empty fields and boxes that are not ticked; a 0 stays, and is refused."""
-    return {name: value for name, value in fields.items() if value is not False and value not in ("", None, [])}

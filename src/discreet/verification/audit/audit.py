@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.charts import BLUE, CONFIG, GRAY, HEIGHT, INK, ORANGE, WIDTH, check_picture_path, save_spec
+from discreet import charts
+from discreet.charts import BLUE, GRAY, INK, ORANGE, Layer, build_layer
 from discreet.errors import InvalidInput
 from discreet.formatting import (
     EXACT_DIGITS,
@@ -51,7 +52,6 @@ MAX_SHADED = 200
 DATA_SET_STYLES = {"D": (BLUE, [1, 0]), "D2": (ORANGE, [6, 4])}
 """Color and dash: the dash also for readers and printers without colors."""
 PERCENT_AXIS = {"tickCount": 5, "labelExpr": "format(100 * datum.value, '.3~r') + ' %'"}
-Layer = dict[str, Any]
 
 
 def choose_event(sample: OutputSample, sample2: OutputSample, delta: float, confidence: float) -> CandidateEvent:
@@ -149,18 +149,19 @@ class Audit:
                 return format_lower(self.lower_bound, digits)
         return format_lower(self.lower_bound, MAX_DIGITS)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the audit as JSON; epsilon, delta and the confidence as exact text."""
-        event = {"words": self.event.words, "likelier": self.event.likelier, "p": self.event.p, "q": self.event.q}
-        event |= {"count": self.event.count, "other_count": self.event.other_count, "draws": self.event.draws}
-        payload = {"sentence": self.sentence(), "violated": self.violated, "lower_bound": self.lower_bound}
-        payload |= {"epsilon": str(self.epsilon), "delta": str(self.delta), "draws": self.draws}
-        return payload | {"confidence": str(self.confidence), "event": event}
+        event: dict[str, object] = {"words": self.event.words, "likelier": self.event.likelier}
+        event |= {"p": self.event.p, "q": self.event.q, "count": self.event.count}
+        event |= {"other_count": self.event.other_count, "draws": self.event.draws}
+        payload: dict[str, object] = {"sentence": self.sentence(), "violated": self.violated}
+        payload |= {"lower_bound": self.lower_bound, "epsilon": str(self.epsilon), "delta": str(self.delta)}
+        return payload | {"draws": self.draws, "confidence": str(self.confidence), "event": event}
 
     def picture(self, path: str | Path) -> Path:
         """Draw both output distributions and the event to an .svg, .png or .html file, whole or not at all."""
-        check_picture_path(path)
-        return save_spec(build_audit_picture(self), path)
+        charts.check_picture_path(path)
+        return charts.save_spec(build_audit_picture(self), path)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -198,8 +199,8 @@ class Claim:
 
 def audit_mechanism(
     mechanism: Mechanism,
-    D: Any,  # noqa: N803 (as in the literature)
-    D2: Any,  # noqa: N803
+    D: object,  # noqa: N803 (as in the literature)
+    D2: object,  # noqa: N803
     epsilon: object,
     delta: object = 0,
     draws: object = 1_000_000,
@@ -226,7 +227,7 @@ def audit_mechanism(
 
 
 def sample_output_pair(
-    mechanism: Mechanism, data: tuple[Any, Any], count: int, show: Callable[[str], None]
+    mechanism: Mechanism, data: tuple[object, object], count: int, show: Callable[[str], None]
 ) -> tuple[OutputSample, OutputSample]:
     """Sample with both data sets, each in one call, so that a generator seeded in the mechanism repeats nothing."""
     if not callable(mechanism):
@@ -257,7 +258,7 @@ def _ignore_progress(_: str) -> None:
 
 def audit_worst(
     mechanism: Mechanism,
-    pairs: Iterable[tuple[Any, Any]],
+    pairs: Iterable[tuple[object, object]],
     epsilon: object,
     delta: object = 0,
     draws: object = 1_000_000,
@@ -276,7 +277,7 @@ def audit_worst(
     return audit_mechanism(mechanism, *worst, *terms, progress=progress)
 
 
-def _check_pairs(pairs: object) -> list[tuple[Any, Any]]:
+def _check_pairs(pairs: object) -> list[tuple[object, object]]:
     if not isinstance(pairs, Iterable) or isinstance(pairs, str | bytes):
         raise InvalidInput(f"the pairs of neighbours are a list of (D, D2); got {type(pairs).__name__}")
     pair_list = list(pairs)
@@ -291,7 +292,7 @@ def _check_pairs(pairs: object) -> list[tuple[Any, Any]]:
 
 
 def find_worst_pair(
-    mechanism: Mechanism, pairs: Sequence[tuple[Any, Any]], claim: Claim, show: Callable[[str], None]
+    mechanism: Mechanism, pairs: Sequence[tuple[object, object]], claim: Claim, show: Callable[[str], None]
 ) -> int:
     """Return the index of the pair whose best event promises most; nothing is drawn if there is one pair."""
     if len(pairs) == 1:
@@ -307,24 +308,23 @@ def find_worst_pair(
     return best
 
 
-def build_audit_picture(audit: Audit) -> dict[str, Any]:
+def build_audit_picture(audit: Audit) -> Layer:
     """Build the picture in Vega-Lite: two outlines with the event shaded, or two bars if keys have no order."""
     axis = audit.evidence.candidate.feature.axis
     sides = [] if axis is None else [axis(keys) for keys in audit.evidence.keys]
     finite = [numbers[np.isfinite(numbers)] for numbers in sides]
     has_outlines = bool(finite) and all(map(len, finite))
-    layers = _build_outlines(audit.evidence, *finite) if has_outlines else _build_bars(audit)
+    layers, is_shaded = _build_outlines(audit.evidence, *finite) if has_outlines else (_build_bars(audit), False)
     caption = audit.sentence()
-    if has_outlines and layers[0]["data"]["values"]:
+    if is_shaded:
         caption += f" Shaded is {'that event' if audit.violated else f'the event: {audit.event.words}'}."
     title = {"text": "Answers with either data set, and the event", "anchor": "start", "frame": "group", "fontSize": 15}
-    spec = {"title": title, "description": caption, "config": CONFIG, "padding": 14}
-    spec |= {"width": WIDTH, "height": HEIGHT, "usermeta": {"labels": "level"}}
-    return spec | {"layer": layers}
+    spec: Layer = {"title": title, "description": caption, "config": charts.CONFIG, "padding": 14}
+    return spec | {"width": charts.WIDTH, "height": charts.HEIGHT, "usermeta": {"labels": "level"}, "layer": layers}
 
 
-def _build_outlines(evidence: AuditEvidence, first: Numbers, second: Numbers) -> list[Layer]:
-    """The histograms of both over the same bins, in front of the event."""
+def _build_outlines(evidence: AuditEvidence, first: Numbers, second: Numbers) -> tuple[list[Layer], bool]:
+    """The histograms of both over the same bins, in front of the event; and whether any of it is shaded."""
     all_numbers = np.concatenate([first, second])
     edges = _build_bin_edges(all_numbers)
     rows = []
@@ -335,14 +335,14 @@ def _build_outlines(evidence: AuditEvidence, first: Numbers, second: Numbers) ->
     span = [float(edges[0]), float(edges[-1])]
     x_axis: Layer = {"type": "quantitative", "title": evidence.candidate.feature.name[:90].rstrip(", ")}
     x_axis |= {"scale": {"domain": span, "nice": False}}
-    y_axis = {"field": "share", "type": "quantitative", "title": "probability", "axis": PERCENT_AXIS}
+    y_axis: Layer = {"field": "share", "type": "quantitative", "title": "probability", "axis": PERCENT_AXIS}
     line = {"type": "line", "interpolate": "step-after", "strokeWidth": 2}
     places = {"x": x_axis | {"field": "x"}, "y": y_axis, "color": _build_style(0), "strokeDash": _build_style(1)}
     shaded_ranges = _list_shaded_ranges(evidence, span, _are_plotted_whole(all_numbers))
     shade = [{"from": low, "to": high} for low, high in shaded_ranges]
-    ends = {"x": x_axis | {"field": "from"}, "x2": {"field": "to"}}
-    band = {"mark": {"type": "rect", "color": GRAY, "opacity": 0.22}, "encoding": ends}
-    return [{"data": {"values": shade}} | band, {"data": {"values": rows}, "mark": line, "encoding": places}]
+    rect = {"type": "rect", "color": GRAY, "opacity": 0.22}
+    band = build_layer(shade, rect, x=x_axis | {"field": "from"}, x2={"field": "to"})
+    return [band, build_layer(rows, line, **places)], bool(shade)
 
 
 def _build_bin_edges(numbers: Numbers) -> Numbers:
@@ -396,12 +396,13 @@ def _build_bars(audit: Audit) -> list[Layer]:
         rows.append({"data": name, "share": count / event.draws, "low": low, "high": high})
     x_axis: Layer = {"field": "data", "type": "nominal", "title": None}
     x_axis |= {"sort": list(DATA_SET_STYLES), "axis": {"labelAngle": 0}}
-    y_axis = {"type": "quantitative", "title": "probability of the event", "axis": PERCENT_AXIS}
-    bar: Layer = {"mark": {"type": "bar", "opacity": 0.6}, "encoding": {"x": x_axis, "y": y_axis | {"field": "share"}}}
-    bar["encoding"] |= {"color": _build_style(0) | {"legend": None}}
-    ends = {"x": x_axis, "y": y_axis | {"field": "low"}, "y2": {"field": "high"}}
-    rule = {"mark": {"type": "rule", "color": INK, "strokeWidth": 2}, "encoding": ends}
-    return [{"data": {"values": rows}} | bar, {"data": {"values": rows}} | rule]
+    y_axis: Layer = {"type": "quantitative", "title": "probability of the event", "axis": PERCENT_AXIS}
+    color = _build_style(0) | {"legend": None}
+    ends: dict[str, Layer] = {"y": y_axis | {"field": "low"}, "y2": {"field": "high"}}
+    return [
+        build_layer(rows, {"type": "bar", "opacity": 0.6}, x=x_axis, y=y_axis | {"field": "share"}, color=color),
+        build_layer(rows, {"type": "rule", "color": INK, "strokeWidth": 2}, x=x_axis, **ends),
+    ]
 
 
 def _build_style(index: int) -> Layer:

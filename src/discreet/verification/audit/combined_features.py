@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,11 +97,11 @@ def _build_sum_and_difference(sample: OutputSample, first: int, second: int) -> 
 
 
 def _combine_numbers(
-    operation: Callable[[Any, Any], Any], first: OutputNumber, second: OutputNumber, sample: OutputSample
+    operation: Callable[[Columns, Columns], Columns], first: OutputNumber, second: OutputNumber, sample: OutputSample
 ) -> Columns:
     """The result for two infinite numbers may be NaN, which is an answer like others."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return cast("Columns", operation(first.compute(sample), second.compute(sample)))
+        return operation(first.compute(sample), second.compute(sample))
 
 
 def _sum_all_numbers(sample: OutputSample) -> Columns:

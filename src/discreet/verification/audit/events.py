@@ -60,8 +60,7 @@ def _compute_wilson_limit(count: NDArray[np.int64], draws: int, z: float) -> Arr
     share, square = count / draws, z * z / draws
     middle = share + square / 2
     half = math.copysign(1, z) * np.sqrt(square * (share * (1 - share) + square / 4))
-    limit: Array = (middle + half) / (1 + square)
-    return limit
+    return (middle + half) / (1 + square)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,8 +75,7 @@ class CandidateEvent:
 
     def contains(self, keys: Keys) -> Bools:
         """Return which keys are in the event."""
-        inside: Bools = self.member[np.searchsorted(self.edges, keys, side="right")]
-        return inside
+        return self.member[np.searchsorted(self.edges, keys, side="right")]
 
     def list_spans(self) -> list[Span]:
         """Return the event as spans of keys, adjacent bins joined."""

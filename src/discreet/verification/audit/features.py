@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -412,7 +412,7 @@ def count_decimals(*columns: Columns) -> int | None:
     return None
 
 
-def _are_whole(column: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
+def _are_whole(column: NDArray[np.floating]) -> NDArray[np.bool_]:
     near: NDArray[np.bool_] = np.abs(column - np.rint(column)) <= 1e-6
     small: NDArray[np.bool_] = np.abs(column) < MAX_WHOLE_FLOAT
     return near & small

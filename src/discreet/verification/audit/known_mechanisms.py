@@ -41,14 +41,14 @@ class KnownMechanism:
     """A mechanism with the inputs of two neighbors, the delta that it promises, and how many draws are cheap."""
 
     mechanism: Mechanism
-    pair: tuple[Any, Any]
+    pair: tuple[object, object]
     draws: int = SINGLE_DRAWS
     delta: Fraction = Fraction(0)
     prepare: Callable[[Any], object] | None = None
     """Computes once, for each input, what the draws are made from."""
 
     @property
-    def inputs(self) -> tuple[Any, Any]:
+    def inputs(self) -> tuple[object, object]:
         """The pair of inputs that the mechanism is called with."""
         return self.pair if self.prepare is None else (self.prepare(self.pair[0]), self.prepare(self.pair[1]))
 
@@ -66,7 +66,7 @@ def get_known_mechanism(name: str, epsilon: Fraction, delta: Fraction | None) ->
     return MECHANISM_BUILDERS[name](epsilon)
 
 
-def repeat_answer(answer: Callable[[Any], object]) -> Mechanism:
+def repeat_answer(answer: Callable[..., object]) -> Mechanism:
     """Return the mechanism that answers n times, one by one."""
     return lambda data, n: [answer(data) for _ in range(n)]
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Rational
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ SIGN_MASK = np.int64(2**63 - 1)
 RealNumber = int | float | Fraction
 Keys = NDArray[np.int64]
 Columns = NDArray[np.int64] | NDArray[np.float64]
+Draws = NDArray[np.generic]
+"""What a mechanism returned as an array, of whatever type."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -118,20 +120,20 @@ def convert_to_unit(value: object, kind: str, unit: str, fallback: int) -> int:
     return fallback if remainder or abs(count) > MAX_INT64 else count
 
 
-def has_plain_unit(raw: NDArray[Any]) -> bool:
+def has_plain_unit(raw: Draws) -> bool:
     """Return whether an array of moments or durations has a unit of fixed length."""
-    unit, multiple = np.datetime_data(raw.dtype)
+    unit, multiple = np.datetime_data(raw.dtype.str)
     return unit in SIZES and multiple == 1
 
 
-def find_common_unit(pair: list[NDArray[Any]]) -> str:
+def find_common_unit(pair: list[Draws]) -> str:
     """Return the coarsest unit in which all entries of arrays with plain units are whole numbers."""
     return next(unit for unit in UNITS if all(bool(_fits_unit(raw, unit).all()) for raw in pair))
 
 
-def convert_column(raw: NDArray[Any], unit: str, fallback: int) -> NDArray[np.int64]:
+def convert_column(raw: Draws, unit: str, fallback: int) -> NDArray[np.int64]:
     """Convert an array with a plain unit, as `convert_to_unit` does its entries."""
-    size, unit_size = SIZES[np.datetime_data(raw.dtype)[0]], UNITS[unit]
+    size, unit_size = SIZES[np.datetime_data(raw.dtype.str)[0]], UNITS[unit]
     counts = raw.astype(np.int64)
     if size < unit_size:
         return np.where(_fits_unit(raw, unit) & ~np.isnat(raw), counts // (unit_size // size), fallback)
@@ -140,11 +142,10 @@ def convert_column(raw: NDArray[Any], unit: str, fallback: int) -> NDArray[np.in
     return np.where(fits, np.where(fits, counts, 0) * min(times, MAX_INT64), fallback)
 
 
-def _fits_unit(raw: NDArray[Any], unit: str) -> NDArray[np.bool_]:
+def _fits_unit(raw: Draws, unit: str) -> NDArray[np.bool_]:
     """Which entries are whole numbers of a unit, or NaT."""
-    size, unit_size = SIZES[np.datetime_data(raw.dtype)[0]], UNITS[unit]
-    fits: NDArray[np.bool_] = np.isnat(raw) | (raw.astype(np.int64) % max(unit_size // size, 1) == 0)
-    return fits
+    size, unit_size = SIZES[np.datetime_data(raw.dtype.str)[0]], UNITS[unit]
+    return np.asarray(np.isnat(raw) | (raw.astype(np.int64) % max(unit_size // size, 1) == 0))
 
 
 def freeze_value(value: object) -> object:

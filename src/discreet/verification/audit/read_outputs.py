@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from statistics import median_low
-from typing import Any, cast
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from discreet.verification.audit.output_values import (
     MONTHS,
     NAN,
     Columns,
+    Draws,
     OutputAttribute,
     OutputSample,
     RealNumber,
@@ -47,6 +48,7 @@ OTHER_VALUE = -(2**63)
 UNKNOWN_CODE = -1
 
 ListPair = Sequence[list[object]]
+Value = TypeVar("Value")
 
 
 def read_output_pair(outputs: object, outputs2: object, count: int) -> tuple[OutputSample, OutputSample]:
@@ -79,9 +81,9 @@ def read_output_pair(outputs: object, outputs2: object, count: int) -> tuple[Out
     return _build_from_columns(*columns) if columns else _build_from_lists(values)
 
 
-def _check_outputs(raw: object, count: int) -> NDArray[Any] | list[object]:
+def _check_outputs(raw: object, count: int) -> Draws | list[object]:
     """The draws as an array if they are one, else as a list."""
-    draws: NDArray[Any] | list[object]
+    draws: Draws | list[object]
     if isinstance(raw, np.ndarray) or hasattr(raw, "__array__"):
         draws = np.atleast_1d(raw if isinstance(raw, np.ndarray) else np.asarray(raw))
     else:
@@ -96,7 +98,7 @@ def _check_outputs(raw: object, count: int) -> NDArray[Any] | list[object]:
     return draws
 
 
-def _keeps_types(outputs: object, raw: NDArray[Any] | list[object]) -> bool:
+def _keeps_types(outputs: object, raw: Draws | list[object]) -> bool:
     """Whether every draw has its own type, whatever the test draws are: in a list, or by training draws alone.
 
     pandas and others change draws because of other draws even among objects: None is NaN beside texts.
@@ -111,18 +113,18 @@ def _keeps_types(outputs: object, raw: NDArray[Any] | list[object]) -> bool:
         return True
 
 
-def _is_masked(raw: NDArray[Any]) -> bool:
+def _is_masked(raw: Draws) -> bool:
     return isinstance(raw, np.ma.MaskedArray)
 
 
-def _convert_to_list(raw: NDArray[Any] | list[object]) -> list[object]:
+def _convert_to_list(raw: Draws | list[object]) -> list[object]:
     """The single draws; moments as numpy's, since their Python types depend on the unit."""
     if isinstance(raw, np.ndarray) and raw.dtype.kind not in "mMV":
         return cast("list[object]", raw.tolist())
     return list(raw)
 
 
-def _read_plain_lists(pair: ListPair) -> list[NDArray[Any]]:
+def _read_plain_lists(pair: ListPair) -> list[Draws]:
     """Lists whose training draws are all floats, or all whole numbers of 62 binary digits, as arrays; else empty."""
     training = [value for outputs in pair for value in outputs[TRAINING]]
     kinds = set(map(type, training))
@@ -134,7 +136,7 @@ def _read_plain_lists(pair: ListPair) -> list[NDArray[Any]]:
     return []
 
 
-def _read_number_arrays(pair: ListPair) -> list[NDArray[Any]]:
+def _read_number_arrays(pair: ListPair) -> Sequence[Draws]:
     """Arrays, if all training draws are numbers, or tables of them of one shape; a draw that is no such is NaN."""
     shape = _find_common_shape(pair, _is_plain_number)
     if shape is None:
@@ -147,7 +149,7 @@ def _read_number_arrays(pair: ListPair) -> list[NDArray[Any]]:
     return _narrow_arrays([np.array(list(map(convert, outputs)), np.complex128) for outputs in pair])
 
 
-def _read_moment_arrays(pair: ListPair) -> list[NDArray[Any]]:
+def _read_moment_arrays(pair: ListPair) -> Sequence[Draws]:
     """The same for moments or durations, also with NaN, in the coarsest unit that holds all training draws."""
     shape = _find_common_shape(pair, _is_moment)
     if shape is None:
@@ -194,7 +196,7 @@ def _is_moment(value: object) -> bool:
     return isinstance(value, Ticks) or value is NAN
 
 
-def _narrow_arrays(pair: list[NDArray[Any]]) -> list[NDArray[Any]]:
+def _narrow_arrays(pair: Sequence[NDArray[np.inexact]]) -> Sequence[Draws]:
     """Complex numbers, floats, or whole numbers up to 2^53: the narrowest type that holds all training draws.
 
     A number that does not fit becomes OTHER_VALUE or NaN. -0 is no whole number.
@@ -214,7 +216,7 @@ def _narrow_arrays(pair: list[NDArray[Any]]) -> list[NDArray[Any]]:
     return [np.where(mask, values, OTHER_VALUE) for mask, values in zip(is_integer, integers, strict=True)]
 
 
-def _build_from_columns(array: NDArray[Any], array2: NDArray[Any]) -> tuple[OutputSample, OutputSample]:
+def _build_from_columns(array: Draws, array2: Draws) -> tuple[OutputSample, OutputSample]:
     """Samples of draws that are all numbers, or tables of one shape; a complex number is two 64-bit numbers."""
     pair = [array, array2]
     if array.dtype.kind == "c":
@@ -244,7 +246,7 @@ def _build_from_lists(pair: ListPair) -> tuple[OutputSample, OutputSample]:
     typed_values = [list(zip(*outputs, strict=True)) for outputs in zip(kinds, pair, strict=True)]
     lengths = [list(map(len, outputs)) for outputs in rows]
     attribute_pairs = [
-        _build_code_attributes("the answer", typed_values, lambda typed_value: repr(cast("Any", typed_value)[1])),
+        _build_code_attributes("the answer", typed_values, lambda typed_value: repr(typed_value[1])),
         _build_code_attributes("the kind of the answer", kinds, str),
         *_build_length_attributes("the number of entries", lengths, True),
         *_build_length_attributes("the number of characters", [list(map(count_characters, values)) for values in pair]),
@@ -264,7 +266,7 @@ def _build_from_lists(pair: ListPair) -> tuple[OutputSample, OutputSample]:
 
 
 def _build_code_attributes(
-    name: str, pair: Sequence[Sequence[object]], describe: Callable[[object], str]
+    name: str, pair: Sequence[Sequence[Value]], describe: Callable[[Value], str]
 ) -> tuple[OutputAttribute, OutputAttribute]:
     """A code for each value among the shape draws, which make the candidates; all other values share one code."""
     shape_values = dict.fromkeys(value for outputs in pair for value in outputs[SHAPE])

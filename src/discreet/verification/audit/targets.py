@@ -17,7 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any, cast
+from typing import Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from discreet.custodian import measure
 from discreet.custodian.measure import ExactInputs
 from discreet.errors import DiscreetError, InvalidInput, Unavailable, Unsupported
 from discreet.numeric import as_int, format_exact
+from discreet.planner.options import QueryKeywords
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.planner import plan
 from discreet.query.scan import Cell
@@ -111,7 +112,7 @@ def _import_file(path: Path) -> ModuleType:
 def _guard_mechanism(mechanism: Callable[..., object], place: str, file: str | None) -> Mechanism:
     """The mechanism, with its failures as errors of the caller."""
 
-    def sample(data: Any, n: int) -> object:
+    def sample(data: object, n: int) -> object:
         try:
             outputs = mechanism(data, n)
             return list(outputs) if isinstance(outputs, Iterator) else outputs
@@ -136,7 +137,7 @@ def _take_first_line(message: str) -> str:
     return "".join(character if character.isprintable() else " " for character in first)[:MAX_MESSAGE_LENGTH]
 
 
-def describe_inputs(pair: tuple[Any, Any]) -> TextPair:
+def describe_inputs(pair: tuple[object, object]) -> TextPair:
     """Format two inputs as JSON, truncated if they are long."""
     first, second = (_truncate_text(json.dumps(data)) for data in pair)
     return first, second
@@ -195,16 +196,13 @@ class AuditedQuestion:
     def of(
         schema: Schema,
         question: Question,
-        epsilon: object,
-        delta: object = None,
-        model: str | None = None,
+        epsilon: object = None,
         pairs: int = DEFAULT_PAIRS,
-        mechanism: str | None = None,
+        **options: Unpack[QueryKeywords],
     ) -> AuditedQuestion:
         """Plan a question and generate pairs; more of them, until one changes the inputs."""
         small_schema = limit_units(schema)
-        query = parse_question(question, small_schema)
-        planned = plan(small_schema, query, epsilon, delta, model=model, mechanism=mechanism)
+        planned = plan(small_schema, parse_question(question, small_schema), epsilon, **options)
         numbers = 0 if planned.threshold is not None else len(planned.list_cells()) * len(planned.readings)
         if numbers > MAX_NUMBERS:  # they would take minutes
             raise InvalidInput(f"an audit takes answers of at most {MAX_NUMBERS} numbers; ask for fewer groups")
@@ -311,7 +309,7 @@ class Target:
 
     name: str
     mechanism: Mechanism
-    pairs: tuple[tuple[Any, Any], ...]
+    pairs: tuple[tuple[object, object], ...]
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     draws: int = DEFAULT_DRAWS
@@ -377,7 +375,7 @@ def build_question_target(
     from discreet.schema import load_schema
 
     pair_count = DEFAULT_PAIRS if pairs is None else pairs
-    audited = AuditedQuestion.of(load_schema(schema), question, epsilon, delta, model, pair_count)
+    audited = AuditedQuestion.of(load_schema(schema), question, epsilon, pair_count, delta=delta, model=model)
     planned, guarantee = audited.plan, audited.plan.guarantee
     if planned.is_free:
         raise Unsupported("nothing is drawn: this answer is public by the schema; there is nothing to audit")
@@ -390,7 +388,7 @@ def build_question_target(
 def split_into_parts(mechanism: Mechanism, show: Callable[[str], None]) -> Mechanism:
     """Return the mechanism split into calls that show progress."""
 
-    def sample(data: Any, n: int) -> object:
+    def sample(data: object, n: int) -> object:
         if n < MIN_SPLIT_DRAWS:
             return mechanism(data, n)
         parts = []

@@ -7,18 +7,20 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar, Unpack
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number
 from discreet.measurements.observed_loss import ZERO
 from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int, as_rational
+from discreet.planner.options import QueryKeywords
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
 from discreet.query.predicates import AllOf, AnyOf, InRanges, InTexts, Predicate
 from discreet.query.query import Query
 from discreet.query.validate import Question, parse_question
+from discreet.release.methods import SyntheticMethod
 from discreet.schema import Schema
 from discreet.untrusted import copy_items, require_callable
 from discreet.verification.replays.neighbors import (
@@ -192,10 +194,11 @@ def _read_probabilities(distribution: object) -> Mapping[Hashable, Fraction]:
 def assert_private(
     schema: Schema,
     question: Question,
-    *arguments: Any,
+    epsilon: object = None,
+    *,
     count: int = DEFAULT_PAIRS,
     entropy: Entropy | None = None,
-    **options: Any,
+    **options: Unpack[QueryKeywords],
 ) -> Replay:
     """Replay a question on generated neighbors and return the worst replay; AssertionError if one loses too much.
 
@@ -203,7 +206,7 @@ def assert_private(
     with a public number of units is replayed with a few units. A replay that finds nothing is no proof.
     """
     small_schema = limit_units(schema)
-    planned = plan(small_schema, parse_question(question, small_schema), *arguments, **options)
+    planned = plan(small_schema, parse_question(question, small_schema), epsilon, **options)
     pairs = islice(generate_neighbors(planned, entropy), as_int(count, "how many pairs"))
     return find_worst_replay(((pair, replay_plan(planned, *pair)) for pair in pairs), public=planned.is_free)
 
@@ -229,15 +232,14 @@ def assert_private_session(
 
 def assert_private_release(
     schema: Schema,
-    method: str,
-    epsilon: object = 1,
+    method: SyntheticMethod | str,
     count: int = DEFAULT_PAIRS,
     entropy: Entropy | None = None,
-    **options: Any,
+    **options: object,
 ) -> Replay:
     """Replay private-columns, private-linked or private-records, with its options, as `assert_private` does."""
     small_schema = limit_units(schema)
-    planned = plan_replayed_release(small_schema, method, epsilon, **options)
+    planned = plan_replayed_release(small_schema, method, options)
     neighbors = _alternate_pairs(small_schema, [generate_pairs(small_schema, {}, entropy)])
     pairs = islice(neighbors, as_int(count, "how many pairs"))
     return find_worst_replay((pair, replay_release_plan(small_schema, planned, *pair)) for pair in pairs)

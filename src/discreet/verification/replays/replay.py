@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from discreet.mechanisms.noise import Noise
 from discreet.mechanisms.selection_scores import Selection
 from discreet.numeric import as_positive
 from discreet.planner.candidates import compute_implied_epsilon
+from discreet.planner.options import QueryKeywords
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, plan_session_counts
 from discreet.planner.session_budget import SessionBudget, list_noisy_counts
@@ -47,7 +48,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.query import to_sql
 from discreet.query.scan import Cell
 from discreet.query.validate import Question, parse_question
-from discreet.release.methods import build_synthetic_recipe
+from discreet.release.methods import SyntheticMethod, build_synthetic_recipes
 from discreet.release.publish_synthetic import plan_synthetic_files
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
@@ -185,14 +186,20 @@ def format_share(used: Fraction) -> str:
 
 
 def replay(
-    schema: Schema, question: Question, rows: SnapshotRows, other_rows: SnapshotRows, *arguments: Any, **options: Any
+    schema: Schema,
+    question: Question,
+    rows: SnapshotRows,
+    other_rows: SnapshotRows,
+    /,
+    epsilon: object = None,
+    **options: Unpack[QueryKeywords],
 ) -> Replay:
-    """Replay a question on both tables, with the epsilon, delta, prior and so on that `Custodian.answer` takes.
+    """Replay a question on both tables, with the options that `Custodian.answer` takes.
 
     Rows are those of a snapshot: codes by column, and the unit under "#unit"; see `snapshot`.
     """
     require_snapshot(schema, rows, other_rows)
-    return replay_plan(plan(schema, parse_question(question, schema), *arguments, **options), rows, other_rows)
+    return replay_plan(plan(schema, parse_question(question, schema), epsilon, **options), rows, other_rows)
 
 
 def replay_plan(planned: Plan, rows: SnapshotRows, other_rows: SnapshotRows) -> Replay:
@@ -336,23 +343,25 @@ def _touches_region(region: SubAccount, schema: Schema, differing_rows: Iterable
     return any(isinstance(code, int) and str(column.decode(code)) == region.name for code in codes)
 
 
-def plan_replayed_release(schema: Schema, method: str, epsilon: object, **options: Any) -> SyntheticPlan:
-    """Plan a synthetic file from public facts; `options` are those of `build_synthetic_recipe`."""
-    return plan_synthetic_files(schema, [build_synthetic_recipe(schema, method, epsilon, **options)])[0]
+def plan_replayed_release(
+    schema: Schema, method: SyntheticMethod | str, options: Mapping[str, object]
+) -> SyntheticPlan:
+    """Plan a synthetic file from public facts; of a method that is named epsilon is 1 unless it is given."""
+    all_options = {"epsilon": 1} | dict(options) if isinstance(method, str) else options
+    return plan_synthetic_files(schema, build_synthetic_recipes(schema, method, all_options))[0]
 
 
 def replay_release(
     schema: Schema,
-    method: str,
+    method: SyntheticMethod | str,
     rows: TableRows,
     other_rows: TableRows,
-    epsilon: object = 1,
     entropy: Entropy | None = None,
-    **options: Any,
+    **options: object,
 ) -> Replay:
     """Replay private-columns, private-linked or private-records on both tables, up to where noise would be added."""
     require_snapshot(schema, rows, other_rows)
-    plan = plan_replayed_release(schema, method, epsilon, **options)
+    plan = plan_replayed_release(schema, method, options)
     return replay_release_plan(schema, plan, rows, other_rows, entropy)
 
 

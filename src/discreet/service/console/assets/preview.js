@@ -4,7 +4,8 @@ import { call, debounced } from "./api.js";
 import { standing } from "./preview_words.js";
 import { costWords, difference, drawn, element, exact, leftWords, told } from "./formatting.js";
 
-const OPTIONAL = ["delta", "prior", "distance", "model"];
+/** How a field is read by its kind; all others are text. */
+const READ = { box: (text, ticked) => ticked, choice: (text) => text === "true", integer: Number };
 
 /** The body of a preview from the form; null while there is nothing to ask yet. */
 function bodyOf(form) {
@@ -12,10 +13,9 @@ function bodyOf(form) {
   const read = (name) => String(fields.get(name) ?? "").trim();
   if (!read("question") || !read("size")) return null;
   const body = { question: read("question"), [read("how")]: read("size") };
-  for (const name of OPTIONAL) if (read(name)) body[name] = read(name);
-  if (fields.has("interval")) body.interval = true;
-  if (read("tail")) body.tail = read("tail") === "true";
-  if (read("rows")) body.rows = Number(read("rows"));
+  for (const [name, [kind, ticked]] of Object.entries(JSON.parse(form.dataset.options))) {
+    if (read(name)) body[name] = (READ[kind] ?? String)(read(name), ticked);
+  }
   return body;
 }
 
