@@ -330,8 +330,6 @@ class AggregateRequest:
     aggregate: Aggregate
     bounds: ContributionBounds
     epsilon: Fraction
-    rows: int = 1
-    """About how many rows are expected."""
     prior: str | Prior | None = None
     grid_prior: GridPrior | None = None
     """The prior over the number, where the aggregate is one."""

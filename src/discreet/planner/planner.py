@@ -257,7 +257,6 @@ def _propose_measurements(
             aggregate=aggregate,
             bounds=bounds,
             epsilon=epsilon,
-            rows=context.expected_rows.number,
             prior=request.prior,
             grid_prior=context.grid_prior,
             distance=request.distance,

@@ -228,11 +228,10 @@ def test_neighbours_lose_epsilon_and_no_more() -> None:
 
 
 def test_it_is_audited_as_it_is_answered() -> None:
-    planned = plan_smokers(6)
     rows = [{"#unit": f"p{number}", "smoker": int(number < 3)} for number in range(6)]
-    others = [{"#unit": f"p{number}", "smoker": int(number < 4)} for number in range(6)]
-    audited = AuditedQuestion(planned, ((rows, others),))  # type: ignore[arg-type]
+    audited = AuditedQuestion.of(schema("replace-one", 1, units=6), SMOKERS, 1, mechanism=RANDOMIZED_RESPONSE)
     assert audited.is_batched
+    assert audited.plan.schema.units == 6
     draws = np.asarray(audited.build_mechanism()(rows, 50_000)).ravel()  # type: ignore[arg-type]
     assert_fits(draws.tolist(), *(enumerate_reports(6, 3, epsilon).__getitem__ for epsilon in (1, 1.1, 0.9)))
 
