@@ -355,7 +355,9 @@ def test_neighbouring_bins_are_drawn_together_where_they_are_many() -> None:
         query_plan,
         measure.ExactInputs(query_plan.list_cells(), [get_measurement(query_plan).hierarchy.count_blocks(counts)]),
     )
-    bars = HierarchicalCounts(query_plan, get_measurement(query_plan), released).build_histogram_chart("title")
+    bars = HierarchicalCounts(query_plan, get_measurement(query_plan).hierarchy, released).build_histogram_chart(
+        "title"
+    )
     assert len(bars.counts) == 94
     assert bars.edges[0] == 0
     assert bars.edges[-1] == 1024
