@@ -512,6 +512,8 @@ def _build_plan(
 def _build_guarantee(schema: Schema, epsilon: Fraction, cost: PrivacyCost, delta: Fraction | None) -> Guarantee:
     """Pure where every mechanism is; else (epsilon, delta) as asked, which the costs must not exceed."""
     if delta is None or not (cost.gaussian_rho or cost.delta):
+        if cost.epsilon > epsilon:
+            raise Internal("a plan costs more than was asked")
         return _build_dp_guarantee(schema, cost.epsilon)
     gaussian_epsilon = compute_implied_epsilon(cost.gaussian_rho, delta) if cost.gaussian_rho else 0
     if cost.epsilon + gaussian_epsilon > epsilon or (cost.gaussian_rho and cost.delta):

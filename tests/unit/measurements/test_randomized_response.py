@@ -13,7 +13,7 @@ import pytest
 from discreet import InvalidInput, Unsupported
 from discreet.answers.build import build_answer
 from discreet.custodian.measure import measure_plan
-from discreet.custodian.preview import preview_from_schema
+from discreet.custodian.preview import preview_question
 from discreet.measurements.randomized_response import (
     MAX_UNITS,
     RANDOMIZED_RESPONSE,
@@ -23,6 +23,7 @@ from discreet.measurements.randomized_response import (
     compute_upper_tail,
 )
 from discreet.mechanisms.entropy import SYSTEM
+from discreet.planner.options import QueryOptions
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.planner import plan
 from discreet.query import parse_sql
@@ -168,7 +169,8 @@ def test_other_aggregates_have_none() -> None:
 
 
 def test_a_preview_tells_its_accuracy() -> None:
-    previewed = preview_from_schema(schema("replace-one", 1, units=1000), SMOKERS, 1, mechanism=RANDOMIZED_RESPONSE)
+    options = QueryOptions(epsilon=1, mechanism=RANDOMIZED_RESPONSE)
+    previewed = preview_question(schema("replace-one", 1, units=1000), SMOKERS, options)
     assert previewed.mechanism == RANDOMIZED_RESPONSE
     assert previewed.accuracy.startswith("within ")
     assert previewed.reason == "it was asked for by name; noise that is added to the count has less error"

@@ -52,7 +52,9 @@ def read_level_inputs(query_plan: Plan, declared_schema: Schema, people: Units) 
     secret = measure.read_exact_inputs(
         query_plan, MemorySource(declared_schema, rows_of(people)), query_plan.list_cells(), query_plan.query.where
     )
-    return [level for level in get_measurement(query_plan).split_levels(secret.inputs[0]) if level is not None]  # type: ignore[arg-type]
+    return [
+        level for level in get_measurement(query_plan).hierarchy.split_levels(secret.inputs[0]) if level is not None
+    ]  # type: ignore[arg-type]
 
 
 def compute_level_loss(query_plan: Plan, first: list[np.ndarray], second: list[np.ndarray]) -> Fraction:
@@ -353,7 +355,9 @@ def test_neighbouring_bins_are_drawn_together_where_they_are_many() -> None:
         query_plan,
         measure.ExactInputs(query_plan.list_cells(), [get_measurement(query_plan).hierarchy.count_blocks(counts)]),
     )
-    bars = HierarchicalCounts(query_plan, get_measurement(query_plan), released).build_histogram_chart("title")
+    bars = HierarchicalCounts(query_plan, get_measurement(query_plan).hierarchy, released).build_histogram_chart(
+        "title"
+    )
     assert len(bars.counts) == 94
     assert bars.edges[0] == 0
     assert bars.edges[-1] == 1024

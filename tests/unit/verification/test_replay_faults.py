@@ -44,13 +44,16 @@ Fault = Callable[[pytest.MonkeyPatch], object]
 
 
 def halve_scale(patch: pytest.MonkeyPatch) -> None:
-    right = additive.build_laplace
-    patch.setattr(additive, "build_laplace", lambda form, epsilon: right(form, 2 * epsilon))
+    patch.setattr(additive, "build_laplace", _double_budget(additive.build_laplace))
 
 
 def halve_variance(patch: pytest.MonkeyPatch) -> None:
-    right = planner.build_gaussian
-    patch.setattr(planner, "build_gaussian", lambda form, rho: right(form, 2 * rho))
+    patch.setattr(planner, "build_gaussian", _double_budget(planner.build_gaussian))
+
+
+def _double_budget(build: Callable[..., Any]) -> Callable[..., Any]:
+    """The noise of twice the budget, at the cost of once."""
+    return lambda form, budget: replace(build(form, 2 * budget), privacy_cost=build(form, budget).privacy_cost)
 
 
 def skip_clipping(patch: pytest.MonkeyPatch) -> None:
@@ -85,16 +88,17 @@ def bound_one_row(patch: pytest.MonkeyPatch) -> None:
 
 
 def give_all_shares(patch: pytest.MonkeyPatch) -> None:
-    right = planner._select_total
+    right = planner.propose_measurements
 
-    def select_with_whole(aggregate: Any, label: Any, facts: Any, epsilon: Fraction, *rest: Any) -> Any:
-        return right(aggregate, label, facts, 2 * epsilon, *rest)
+    def propose_with_whole(request: Any) -> Any:
+        doubled = right(replace(request, epsilon=2 * request.epsilon))
+        return [replace(one, privacy_cost=two.privacy_cost) for one, two in zip(doubled, right(request), strict=False)]
 
-    patch.setattr(planner, "_select_total", select_with_whole)
+    patch.setattr(planner, "propose_measurements", propose_with_whole)
 
 
 def charge_less(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(planner, "_compute_pure_cost", lambda epsilon: PrivacyCost(epsilon / 2, epsilon**2 / 2))
+    patch.setattr(additive, "compute_pure_cost", lambda epsilon: PrivacyCost(epsilon / 2, epsilon**2 / 2))
 
 
 def lower_threshold(patch: pytest.MonkeyPatch) -> None:
