@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from discreet import Custodian, InvalidInput
-from discreet.answers import reconcile
+from discreet.answers import reconciled_counts
 from discreet.errors import Unsupported
 
 HEAD = "name: t\nsource: t.csv\nneighbours: {relation}\n{units}unit: {{column: id, rows: 1}}\n"
@@ -121,7 +121,7 @@ def test_rows_stay_as_drawn_where_nothing_that_fits_is_found(
     def refuse_to_solve(*_: object) -> None:
         raise Unsupported("there is no such number")
 
-    monkeypatch.setattr(reconcile, "build_count_rules", refuse_to_solve)
+    monkeypatch.setattr(reconciled_counts, "build_count_rules", refuse_to_solve)
     answer = grades_custodian.answer("SELECT grade, COUNT(*) FROM t GROUP BY grade", epsilon=1)
     assert answer.reconciled is not None
     assert answer.reconciled.rows == answer.rows
