@@ -143,9 +143,11 @@ def validate_question(
         plot: Whether a picture is wanted: refused where the answer has none.
     """
     query, request = parse_question(question, schema), build_plan_request(options, max_epsilon)
-    check_ranges(schema, query, [parse_range(text) for text in request.ranges])
+    if request.ranges:
+        check_ranges(schema, query, [parse_range(text) for text in request.ranges])
     planned = plan_or_find_stored(schema, query, request, find_offer or (lambda _: None))
-    check_plan_constraints(planned, request.constraints)
+    if request.constraints:
+        check_plan_constraints(planned, request.constraints)
     if request.wants_population:
         check_population_size(planned, request.population_size)
     if plot and not is_plan_plottable(planned):

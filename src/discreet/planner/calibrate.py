@@ -14,9 +14,14 @@ from discreet.measurements.additive import TOTAL_FUNCTIONS, Estimator, build_gau
 from discreet.measurements.base import AggregateRequest, Measurement, ReadingContext
 from discreet.measurements.constant import find_public_count
 from discreet.measurements.contribution_bounds import ContributionBounds, estimate_rows
-from discreet.measurements.registry import propose_measurements
 from discreet.numeric import format_exact
-from discreet.planner.candidates import build_linear_query, may_be_gaussian, select_named, split_rho
+from discreet.planner.candidates import (
+    build_linear_query,
+    may_be_gaussian,
+    propose_measurements,
+    select_named,
+    split_rho,
+)
 from discreet.planner.options import MAX_QUERY_EPSILON, MIN_QUERY_EPSILON, Accuracy, PlanRequest
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema

@@ -1,4 +1,4 @@
-"""Which of several measurements is best, the prior they are weighed by, and how Gaussian noises share a budget."""
+"""Which measurements can answer an aggregate, which is best, by which prior, and how Gaussian noises share a budget."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from functools import lru_cache
 
 from discreet.estimation.grid_prior import GridPrior, parse_grid_prior
 from discreet.estimation.noise_distributions import compute_deviations
-from discreet.measurements.additive import NOISE_NAMES, build_staircase
-from discreet.measurements.base import Measurement, ReadingContext
+from discreet.measurements.additive import NOISE_NAMES, TOTAL_FUNCTIONS, build_staircase, propose_noises
+from discreet.measurements.base import AggregateRequest, Factory, Measurement, ReadingContext
 from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.randomized_response import propose_randomized_response
+from discreet.measurements.refined_total import propose_refinement
+from discreet.measurements.selection import SELECTION_FUNCTIONS, propose_selection
 from discreet.measurements.total_sensitivity import LinearQuery, build_linear_queries
 from discreet.measurements.trimmed_mean import build_trimmed_ranks
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
@@ -20,6 +23,21 @@ from discreet.priors.prior import Prior
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
+
+FACTORIES: Mapping[Factory, frozenset[str]] = {
+    propose_noises: TOTAL_FUNCTIONS,
+    propose_refinement: TOTAL_FUNCTIONS,
+    propose_selection: SELECTION_FUNCTIONS,
+    propose_randomized_response: frozenset({"count"}),
+}
+"""The registry: each factory with the functions that it may have measurements for, in the order they are weighed in."""
+
+
+def propose_measurements(request: AggregateRequest) -> list[Measurement]:
+    """List the measurements of an aggregate, from public facts; with a mechanism asked for, all that could be meant."""
+    function: str = request.aggregate.function
+    factories = [propose for propose, functions in FACTORIES.items() if function in functions]
+    return [measurement for propose in factories for measurement in propose(request)]
 
 
 def build_linear_query(aggregate: Aggregate, schema: Schema, bounds: ContributionBounds) -> LinearQuery:

@@ -25,7 +25,6 @@ from discreet.measurements.contribution_bounds import (
 )
 from discreet.measurements.hierarchical import HierarchicalHistogram
 from discreet.measurements.point_estimates import Linear
-from discreet.measurements.registry import propose_measurements
 from discreet.measurements.threshold import Threshold, ThresholdedCount
 from discreet.measurements.unit_query import build_order_statistic, build_unit_query
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA
@@ -39,6 +38,7 @@ from discreet.planner.candidates import (
     build_linear_query,
     compute_implied_epsilon,
     may_be_gaussian,
+    propose_measurements,
     rate_measurements,
     select_best_measurement,
     select_named,
@@ -81,7 +81,8 @@ def plan_query(schema: Schema, query: Query, request: PlanRequest) -> Plan:
     """Plan a question whose options were read already; the query is checked here, whoever built it."""
     query = validate_query(query, schema)
     _check_request(schema, query, request)
-    check_hierarchical(schema, query, request)
+    if query.nesting:
+        check_hierarchical(schema, query, request)
     planned = _plan_checked_query(schema, query, request)
     if request.mechanism is not None:
         _check_mechanism(planned, request)

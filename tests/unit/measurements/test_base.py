@@ -11,10 +11,10 @@ import pytest
 from discreet import InvalidInput
 from discreet.custodian.measure import measure_plan
 from discreet.errors import Unsupported
-from discreet.measurements import registry
 from discreet.measurements.base import UNPRICED, AggregateRequest, Measurement, SelfReading
 from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.mechanisms.entropy import SYSTEM
+from discreet.planner import candidates
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
 from discreet.privacy.cost import PrivacyCost
@@ -100,8 +100,8 @@ def test_costs_add_up_to_what_is_charged(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_the_name_in_the_store_does_not_depend_on_epsilon(name: str) -> None:
-    """A list that JSON keeps, which begins with the name of the mechanism."""
+def test_the_name_in_the_store_begins_with_the_mechanism_and_is_the_same_each_time(name: str) -> None:
+    """It is a list that JSON keeps."""
     keys = []
     for planned in (plan_named(name), plan_named(name)):
         for measurement in planned.measurements:
@@ -161,7 +161,7 @@ def test_every_function_has_a_factory(function: Any) -> None:
     column = None if function in {"count", "count_distinct"} else "score"
     bounds = ContributionBounds(declare(), TRUE)
     request = AggregateRequest(aggregate=Aggregate(function, column, orders), bounds=bounds, epsilon=Fraction(1))
-    proposals = registry.propose_measurements(request)
+    proposals = candidates.propose_measurements(request)
     assert proposals
     assert all(measurement.aggregates == (0,) for measurement in proposals)
 

@@ -18,8 +18,8 @@ from discreet.custodian.measure import count_key_units
 from discreet.measurements.additive import AdditiveNoise
 from discreet.measurements.base import AggregateRequest
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.registry import propose_measurements
 from discreet.measurements.unit_query import OrderStatistic, UnitQuery
+from discreet.planner.candidates import propose_measurements
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
 from discreet.query import parse_sql
