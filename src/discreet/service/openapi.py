@@ -226,6 +226,7 @@ EXAMPLES: Mapping[str, Example] = {
 
 
 OPEN_PATHS = ("/health",)
+REHEARSAL_PATH = "/v1/rehearsal/"
 COMMON_STATUSES = (400, 405, 413, 429, 500, 503)
 TOKEN_STATUSES = (401, 403, 404)
 WRITE_STATUSES = (409, 415, 422)
@@ -280,7 +281,16 @@ def build_openapi(api: FastAPI) -> dict[str, Any]:
             operation["responses"] = _list_refusals(path, method) | operation["responses"]
             operation["summary"] = operation["description"].split(". ")[0].split("\n")[0].rstrip(".")
             operation["security"] = [] if path in OPEN_PATHS else [{"token": []}]
+            if path.startswith(REHEARSAL_PATH):
+                _link_to_rehearsals(operation)
     return document
+
+
+def _link_to_rehearsals(operation: dict[str, Any]) -> None:
+    """A route and its rehearsal declare the same links: those of a rehearsal lead to rehearsals."""
+    for response in operation["responses"].values():
+        for link in response.get("links", {}).values():
+            link["operationId"] = re.sub("^([a-z]+)_datasets_", r"\1_rehearsal_datasets_", link["operationId"])
 
 
 def _list_refusals(path: str, method: str) -> dict[str, Any]:

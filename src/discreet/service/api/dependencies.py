@@ -8,17 +8,33 @@ from dataclasses import dataclass
 from time import time
 from typing import Annotated, Any, cast
 
-from fastapi import Depends, Header, Path, Request
+from fastapi import APIRouter, Depends, Header, Path, Request
+from fastapi.routing import APIRoute
 from starlette.responses import JSONResponse, Response
 
 from discreet.custodian import Custodian
 from discreet.schema import Schema
 from discreet.service.dataset_registry import ServedDataset, Service
 from discreet.service.middleware.auth import REHEARSAL_PREFIXES, Principal
+from discreet.service.openapi import build_link
 from discreet.service.problems import HttpProblem, build_not_found
 from discreet.service.store.tokens import list_granted_datasets
 
 DatasetName = Annotated[str, Path(description="The name of a data set.", examples=["registry"])]
+
+
+class DatasetRouter(APIRouter):
+    """Routes about one data set; `rehearsal` has the same routes about its rehearsal."""
+
+    def __init__(self, start: str, tag: str, route_class: type[APIRoute] = APIRoute) -> None:
+        super().__init__(prefix=f"{start}/datasets/{{dataset}}", tags=[tag], route_class=route_class)
+        rehearsal_prefix = f"{start}/rehearsal/datasets/{{dataset}}"
+        self.rehearsal = APIRouter(prefix=rehearsal_prefix, tags=["rehearsal"], route_class=route_class)
+
+    def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        """Add a route, and the same one for rehearsals."""
+        super().add_api_route(path, endpoint, **options)
+        self.rehearsal.add_api_route(path, endpoint, **options)
 
 
 def _skip_wait() -> None:
@@ -127,6 +143,7 @@ IdempotencyKey = Annotated[
         pattern="^[ -~]{1,200}$",
     ),
 ]
+JOB_LINKS = {"look": build_link("GET", "/v1/jobs/{job}", job="$response.body#/id")}
 KEY_HEADERS = {
     "Idempotency-Key": {
         "description": "The name of this request: as it was sent, or a new one; a retry with it never pays twice.",

@@ -34,6 +34,7 @@ from discreet.service.api.dependencies import (
     CurrentPrincipal,
     CurrentService,
     DatasetContext,
+    DatasetRouter,
     list_visible_datasets,
 )
 from discreet.service.config import Config
@@ -48,6 +49,8 @@ DECIMAL_PATTERN = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?")
 FORM_FIELDS = forms.list_form_fields(d.Ask)
 MAX_COMPARED = 8
 AnswerId = Annotated[str, Path(min_length=1, max_length=64)]
+start_pages = APIRouter(prefix="/console", route_class=PageRoute)
+dataset_pages = DatasetRouter("/console", "", PageRoute)
 AnswerIds = Annotated[list[str], Query(max_length=MAX_COMPARED, default_factory=list)]
 
 
@@ -107,104 +110,98 @@ def _format_literal(name: str, value: object) -> str:
     return repr(value)
 
 
-def build_start_pages() -> APIRouter:
-    """Build the list of data sets, and the page of a job."""
-    router = APIRouter(prefix="/console", route_class=PageRoute)
-
-    @router.get("/datasets")
-    def datasets(request: Request, service: CurrentService, principal: CurrentPrincipal) -> Response:
-        """The data sets that are granted, and what is left of each."""
-        served_datasets = [service.registry.find_dataset(name) for name in list_visible_datasets(service, principal)]
-        cards = [
-            _build_card(DatasetContext(service, principal, dataset, False))
-            for dataset in served_datasets
-            if dataset is not None
-        ]
-        return render_page(request, "datasets.html", cards=cards)
-
-    @router.get("/jobs/{job}")
-    def one_job(request: Request, service: CurrentService, principal: CurrentPrincipal, job: AnswerId) -> Response:
-        """How a job stands; a question that is answered leads to its answer."""
-        document = job_to_json(service, principal, find_own_job(service, principal, job))
-        urls = DatasetUrls(str(document["dataset"]), bool(document["rehearsal"]))
-        if document["answer"]:
-            return RedirectResponse(f"{urls.pages}/answers/{document['answer']}", 303)
-        dataset = service.registry.find_dataset(urls.dataset)
-        deadline = 1.0 if dataset is None else dataset.config.deadline
-        return render_page(request, "job.html", job=document, where=urls, deadline=deadline, rehearsal=urls.rehearsal)
-
-    return router
+@start_pages.get("/datasets")
+def show_datasets(request: Request, service: CurrentService, principal: CurrentPrincipal) -> Response:
+    """The data sets that are granted, and what is left of each."""
+    served_datasets = [service.registry.find_dataset(name) for name in list_visible_datasets(service, principal)]
+    cards = [
+        _build_card(DatasetContext(service, principal, dataset, False))
+        for dataset in served_datasets
+        if dataset is not None
+    ]
+    return render_page(request, "datasets.html", cards=cards)
 
 
-def build_dataset_pages(prefix: str) -> APIRouter:
-    """Build the pages of one data set, under a prefix: the real one, or its rehearsal."""
-    router = APIRouter(prefix=prefix, route_class=PageRoute)
+@start_pages.get("/jobs/{job}")
+def show_job(request: Request, service: CurrentService, principal: CurrentPrincipal, job: AnswerId) -> Response:
+    """How a job stands; a question that is answered leads to its answer."""
+    document = job_to_json(service, principal, find_own_job(service, principal, job))
+    urls = DatasetUrls(str(document["dataset"]), bool(document["rehearsal"]))
+    if document["answer"]:
+        return RedirectResponse(f"{urls.pages}/answers/{document['answer']}", 303)
+    dataset = service.registry.find_dataset(urls.dataset)
+    deadline = 1.0 if dataset is None else dataset.config.deadline
+    return render_page(request, "job.html", job=document, where=urls, deadline=deadline, rehearsal=urls.rehearsal)
 
-    @router.get("/{dataset}")
-    def show_question_form(request: Request, context: CurrentDataset, again: str | None = None) -> Response:
-        """Where a question is made; `again` is an answer whose question it begins with."""
-        if again is None:
-            return _render_question_page(request, context, _read_fields(ConsoleForm({})), given=False)
-        document = json.loads(find_visible_answer(context, again).document)
-        return _render_question_page(request, context, _fields_from_request(document["request"]))
 
-    @router.post("/{dataset}/preview")
-    def show_preview(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
-        """The same page with a preview, for browsers without scripts."""
-        try:
-            body = forms.validate_body(d.PreviewAsk, forms.read_question_fields(form, d.PreviewAsk))
-            document = preview_dataset_question(context, body)
-        except (HttpProblem, DiscreetError) as refusal:
-            return _render_question_refusal(request, context, form, problem_from_error(refusal))
-        return _render_question_page(request, context, _read_fields(form), preview=document, key=form.get_text("key"))
+@dataset_pages.get("")
+def show_question_form(request: Request, context: CurrentDataset, again: str | None = None) -> Response:
+    """Where a question is made; `again` is an answer whose question it begins with."""
+    if again is None:
+        return _render_question_page(request, context, _read_fields(ConsoleForm({})), given=False)
+    document = json.loads(find_visible_answer(context, again).document)
+    return _render_question_page(request, context, _fields_from_request(document["request"]))
 
-    @router.post("/{dataset}/ask")
-    def submit_question(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
-        """Ask, and go to the answer; a form that is sent twice is answered, and paid for, once."""
-        try:
-            body = forms.validate_body(d.Ask, forms.read_question_fields(form, d.Ask))
-            key = forms.compute_form_key(form, body)
-            if context.dataset.runs_as_jobs:
-                return RedirectResponse(f"/console/jobs/{queue_question(context, key, body)['id']}", 303)
-            answer_id = answer_dataset_question(context, key, body).id
-            return RedirectResponse(f"{get_dataset_urls(context).pages}/answers/{answer_id}", 303)
-        except (HttpProblem, DiscreetError) as refusal:
-            return _render_question_refusal(request, context, form, problem_from_error(refusal))
 
-    @router.get("/{dataset}/answers/{wanted}")
-    def one_answer(request: Request, context: CurrentDataset, wanted: AnswerId) -> Response:
-        """An answer with all that belongs to it."""
-        document, urls = json.loads(find_visible_answer(context, wanted).document), get_dataset_urls(context)
-        address = get_public_url(context.service.config, request)
-        variables: dict[str, Any] = {
-            "shown": views.build_answer_view(document),
-            "meters": views.build_meters(_list_balances(context)),
-            "python": format_python_code(address, context.name, context.rehearsal, document["request"]),
-            "curl": format_curl_command(address, urls.api, document["request"]),
-        }
-        variables |= {"where": urls, "document": document, "rehearsal": context.rehearsal}
-        return render_page(request, "answer.html", **variables)
+@dataset_pages.post("/preview")
+def show_preview(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
+    """The same page with a preview, for browsers without scripts."""
+    try:
+        body = forms.validate_body(d.PreviewAsk, forms.read_question_fields(form, d.PreviewAsk))
+        document = preview_dataset_question(context, body)
+    except (HttpProblem, DiscreetError) as refusal:
+        return _render_question_refusal(request, context, form, problem_from_error(refusal))
+    return _render_question_page(request, context, _read_fields(form), preview=document, key=form.get_text("key"))
 
-    @router.get("/{dataset}/history")
-    def show_history(request: Request, context: CurrentDataset, before: Before = None) -> Response:
-        """A page of what was asked, to look at again or to compare."""
-        history_page = get_history_document(context, before=before)
-        variables: dict[str, Any] = {"where": get_dataset_urls(context), "rehearsal": context.rehearsal}
-        variables |= {"entries": history_page["history"], "older": history_page["next"], "before": before}
-        return render_page(request, "history.html", **variables)
 
-    @router.get("/{dataset}/compare")
-    def compare_answers(request: Request, context: CurrentDataset, ids: AnswerIds) -> Response:
-        """Answers side by side."""
-        answer_ids = [item for part in ids for item in part.split(",") if item][:MAX_COMPARED]
-        documents = [json.loads(find_visible_answer(context, item).document) for item in answer_ids]
-        cards = [{"document": item} | views.build_answer_view(item) for item in documents]
-        chart = views.build_comparison(documents)
-        axis = views.build_chart_axis(documents) if chart else []
-        variables: dict[str, Any] = {"where": get_dataset_urls(context), "rehearsal": context.rehearsal}
-        return render_page(request, "compare.html", answers=cards, chart=chart, axis=axis, **variables)
+@dataset_pages.post("/ask")
+def submit_question(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
+    """Ask, and go to the answer; a form that is sent twice is answered, and paid for, once."""
+    try:
+        body = forms.validate_body(d.Ask, forms.read_question_fields(form, d.Ask))
+        key = forms.compute_form_key(form, body)
+        if context.dataset.runs_as_jobs:
+            return RedirectResponse(f"/console/jobs/{queue_question(context, key, body)['id']}", 303)
+        answer_id = answer_dataset_question(context, key, body).id
+        return RedirectResponse(f"{get_dataset_urls(context).pages}/answers/{answer_id}", 303)
+    except (HttpProblem, DiscreetError) as refusal:
+        return _render_question_refusal(request, context, form, problem_from_error(refusal))
 
-    return router
+
+@dataset_pages.get("/answers/{wanted}")
+def show_answer(request: Request, context: CurrentDataset, wanted: AnswerId) -> Response:
+    """An answer with all that belongs to it."""
+    document, urls = json.loads(find_visible_answer(context, wanted).document), get_dataset_urls(context)
+    address = get_public_url(context.service.config, request)
+    variables: dict[str, Any] = {
+        "shown": views.build_answer_view(document),
+        "meters": views.build_meters(_list_balances(context)),
+        "python": format_python_code(address, context.name, context.rehearsal, document["request"]),
+        "curl": format_curl_command(address, urls.api, document["request"]),
+    }
+    variables |= {"where": urls, "document": document, "rehearsal": context.rehearsal}
+    return render_page(request, "answer.html", **variables)
+
+
+@dataset_pages.get("/history")
+def show_history(request: Request, context: CurrentDataset, before: Before = None) -> Response:
+    """A page of what was asked, to look at again or to compare."""
+    history_page = get_history_document(context, before=before)
+    variables: dict[str, Any] = {"where": get_dataset_urls(context), "rehearsal": context.rehearsal}
+    variables |= {"entries": history_page["history"], "older": history_page["next"], "before": before}
+    return render_page(request, "history.html", **variables)
+
+
+@dataset_pages.get("/compare")
+def compare_answers(request: Request, context: CurrentDataset, ids: AnswerIds) -> Response:
+    """Answers side by side."""
+    answer_ids = [item for part in ids for item in part.split(",") if item][:MAX_COMPARED]
+    documents = [json.loads(find_visible_answer(context, item).document) for item in answer_ids]
+    cards = [{"document": item} | views.build_answer_view(item) for item in documents]
+    chart = views.build_comparison(documents)
+    axis = views.build_chart_axis(documents) if chart else []
+    variables: dict[str, Any] = {"where": get_dataset_urls(context), "rehearsal": context.rehearsal}
+    return render_page(request, "compare.html", answers=cards, chart=chart, axis=axis, **variables)
 
 
 def _build_card(context: DatasetContext) -> dict[str, Any]:

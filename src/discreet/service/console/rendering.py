@@ -171,6 +171,7 @@ ASSET_MEDIA_TYPES = {
     ".svg": "image/svg+xml",
 }
 ASSETS_PATH = "/console/assets"
+asset_router = APIRouter(prefix=ASSETS_PATH)
 VEGA_NAME = "vega.js"
 CACHE_FOREVER = "public, max-age=31536000, immutable"
 CACHE_CHECKED = "no-cache"
@@ -221,24 +222,18 @@ def get_vega() -> Asset:
         return _build_vega()
 
 
-def build_asset_routes() -> APIRouter:
-    """Build the route of the assets."""
-    router = APIRouter(prefix=ASSETS_PATH)
-
-    @router.get("/{name}")
-    @router.get("/{named}/{name}")
-    def serve_asset(request: Request, name: str, named: str = "") -> Response:
-        """A style or a script; nothing in it is about a data set."""
-        asset = get_vega() if name == VEGA_NAME else read_own_assets().get(name)
-        if asset is None:
-            raise build_not_found()
-        cache_control = CACHE_FOREVER if named == compute_asset_version() else CACHE_CHECKED
-        headers = {"ETag": asset.tag, "Cache-Control": cache_control}
-        if request.headers.get("if-none-match") == asset.tag:
-            return Response(status_code=304, headers=headers)
-        return Response(asset.content, headers=headers, media_type=asset.kind)
-
-    return router
+@asset_router.get("/{name}")
+@asset_router.get("/{named}/{name}")
+def serve_asset(request: Request, name: str, named: str = "") -> Response:
+    """A style or a script; nothing in it is about a data set."""
+    asset = get_vega() if name == VEGA_NAME else read_own_assets().get(name)
+    if asset is None:
+        raise build_not_found()
+    cache_control = CACHE_FOREVER if named == compute_asset_version() else CACHE_CHECKED
+    headers = {"ETag": asset.tag, "Cache-Control": cache_control}
+    if request.headers.get("if-none-match") == asset.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(asset.content, headers=headers, media_type=asset.kind)
 
 
 @cache
