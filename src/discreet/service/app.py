@@ -27,7 +27,15 @@ from discreet.service.console.pages import CONSOLE_ROUTERS
 from discreet.service.console.rendering import render_refusal
 from discreet.service.dataset_registry import Service
 from discreet.service.middleware.auth import AuthMiddleware, is_encrypted, record_reply
-from discreet.service.middleware.deadline import App, DeadlineMiddleware, Message, Receive, Scope, Send
+from discreet.service.middleware.deadline import (
+    App,
+    DeadlineMiddleware,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    get_request_state,
+)
 from discreet.service.openapi import build_openapi, get_operation_id
 from discreet.service.problems import HttpProblem, problem_from_error, problem_from_status
 
@@ -190,7 +198,7 @@ def _add_exception_handlers(api: FastAPI) -> None:
     async def handle_error(request: Request, error: Exception) -> Response:
         problem = problem_from_error(error)
         if problem.name == "internal":
-            request.state.failed = monitoring.format_error_location(error)
+            get_request_state(request.scope).failed = monitoring.format_error_location(error)
         return problem.to_response()
 
     async def handle_http_error(request: Request, error: Exception) -> Response:

@@ -21,7 +21,6 @@ from discreet.service import monitoring, requests
 from discreet.service.api.dependencies import DatasetContext, list_visible_datasets
 from discreet.service.config import Config
 from discreet.service.dataset_registry import Service, get_rehearsal_folder
-from discreet.service.middleware.auth import Principal
 from discreet.service.middleware.deadline import ReleaseBarrier, compute_padded_time
 from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, build_not_found, problem_from_error
 from discreet.service.store.job_queue import (
@@ -41,7 +40,7 @@ from discreet.service.store.job_queue import (
     take_job,
 )
 from discreet.service.store.stored_answers import canonicalize_request, find_answer_by_id
-from discreet.service.store.tokens import list_granted_datasets, list_tokens
+from discreet.service.store.tokens import Principal, list_granted_datasets, list_tokens
 
 MAX_OPEN_JOBS = 20
 """Jobs of one analyst that wait or run."""

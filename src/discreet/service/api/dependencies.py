@@ -15,10 +15,11 @@ from starlette.responses import JSONResponse, Response
 from discreet.custodian import Custodian
 from discreet.schema import Schema
 from discreet.service.dataset_registry import ServedDataset, Service
-from discreet.service.middleware.auth import REHEARSAL_PREFIXES, Principal
+from discreet.service.middleware.auth import REHEARSAL_PREFIXES
+from discreet.service.middleware.deadline import get_request_state
 from discreet.service.openapi import build_link
 from discreet.service.problems import HttpProblem, build_not_found
-from discreet.service.store.tokens import list_granted_datasets
+from discreet.service.store.tokens import Principal, list_granted_datasets
 
 DatasetName = Annotated[str, Path(description="The name of a data set.", examples=["registry"])]
 
@@ -75,7 +76,7 @@ def get_service(request: Request) -> Service:
 
 def get_principal(request: Request) -> Principal:
     """Get who sent the request; refuse where nobody is known."""
-    principal: Principal | None = getattr(request.state, "principal", None)
+    principal = get_request_state(request.scope).principal
     if principal is None:
         raise HttpProblem("unauthenticated")
     return principal
@@ -86,7 +87,7 @@ def require_custodian(request: Request) -> Principal:
     principal = get_principal(request)
     if not principal.is_custodian:
         raise HttpProblem("forbidden")
-    request.state.unpadded = True
+    get_request_state(request.scope).unpadded = True
     return principal
 
 
@@ -96,10 +97,9 @@ def enter_dataset(request: Request, dataset: str, rehearsal: bool = False) -> Da
     served_dataset = service.registry.find_dataset(dataset)
     if served_dataset is None or dataset not in list_visible_datasets(service, principal):
         raise build_not_found()
-    request.state.deadline = served_dataset.config.deadline
-    request.state.dataset = served_dataset.schema.name
-    make_barrier = getattr(request.state, "moment", None)
-    release_barrier = _skip_wait if make_barrier is None else make_barrier(served_dataset.config.deadline).wait
+    state, deadline = get_request_state(request.scope), served_dataset.config.deadline
+    state.deadline, state.dataset = deadline, served_dataset.schema.name
+    release_barrier = _skip_wait if state.build_barrier is None else state.build_barrier(deadline).wait
     return DatasetContext(service, principal, served_dataset, rehearsal, time(), release_barrier)
 
 
@@ -121,7 +121,7 @@ def get_managed_context(request: Request, dataset: DatasetName) -> DatasetContex
     """Enter the data set of a custodian's route: first the role, so that an analyst learns nothing about names."""
     require_custodian(request)
     context = enter_dataset(request, dataset, _is_rehearsal(request))
-    request.state.unpadded = True
+    get_request_state(request.scope).unpadded = True
     return context
 
 

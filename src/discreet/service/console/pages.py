@@ -9,9 +9,10 @@ from discreet.service.api.dependencies import CurrentPrincipal, CurrentService
 from discreet.service.console import analyst_pages, custodian_pages, rendering
 from discreet.service.console.forms import AnyForm, OwnForm
 from discreet.service.console.rendering import SIGN_IN_PAGE, TOPICS, PageRoute, list_epsilon_gains, render_page
-from discreet.service.middleware.auth import COOKIE_NAME, MAX_TOKEN_LENGTH, Principal, is_encrypted
+from discreet.service.middleware.auth import COOKIE_NAME, MAX_TOKEN_LENGTH, is_encrypted
+from discreet.service.middleware.deadline import get_request_state
 from discreet.service.problems import HttpProblem, build_not_found
-from discreet.service.store.tokens import find_token, sign_in, sign_out
+from discreet.service.store.tokens import Principal, find_token, sign_in, sign_out
 
 UNKNOWN_TOKEN = "this token opens nothing: it is mistyped, expired or revoked; ask the custodian for one"
 SESSION_OVER = "you are signed out: your token was revoked or has expired, or your session has ended; sign in again"
@@ -24,7 +25,7 @@ fallback_pages = APIRouter(prefix="/console", route_class=PageRoute)
 @public_pages.get("/")
 def show_entrance(request: Request, why: str = "") -> Response:
     """Where to sign in, or on to the pages of whoever is."""
-    principal: Principal | None = getattr(request.state, "principal", None)
+    principal = get_request_state(request.scope).principal
     if principal is not None:
         return RedirectResponse(get_home_page(principal), 303)
     return render_page(request, "sign-in.html", alert=SESSION_OVER if why == "ended" else None)

@@ -34,7 +34,8 @@ from discreet.formatting import (
 )
 from discreet.numeric import exp_below
 from discreet.service.api.dependencies import get_service
-from discreet.service.middleware.auth import COOKIE_NAME, Principal
+from discreet.service.middleware.auth import COOKIE_NAME
+from discreet.service.middleware.deadline import get_request_state
 from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, build_not_found, problem_from_error
 from discreet.service.store.tokens import derive_form_token
 
@@ -263,7 +264,7 @@ def build_environment() -> Environment:
 
 def render_page(request: Request, template: str, status: int = 200, **variables: Any) -> HTMLResponse:
     """Render a template for the sender of a request."""
-    principal: Principal | None = getattr(request.state, "principal", None)
+    principal = get_request_state(request.scope).principal
     cookie = None if principal is None else principal.cookie
     frame = {
         "principal": principal,
