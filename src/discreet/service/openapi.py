@@ -2,229 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from discreet.ledger.accounts import describe_condition, qualify_promise
 from discreet.service.api.models import ProblemDocument
 from discreet.service.problems import MEDIA_TYPE, PROBLEM_TYPES, HttpProblem
 
-Example = dict[str, Any]
-
-ANSWER_ID = "8b66be51e35e1055ea4b5287df43bc8a"
-SESSION_ID = "0d4462c582b6205dc615ebae73e9b0a6"
-SQL = "SELECT COUNT(*) FROM registry WHERE smoker = TRUE"
-GUARANTEE: Example = {
-    "model": "dp",
-    "epsilon": "1/10",
-    "neighbours": "replace-one",
-    "unit": "unit (person_id)",
-    "assumptions": [],
-    "words": "Differential privacy with epsilon 0.1 when one unit (person_id) is replaced by any other.",
-}
-ALL_ANSWERS = "all answers of this account together satisfy differential privacy"
-BALANCE: Example = {
-    "model": "dp",
-    "analyst": "ann",
-    "spent": {"epsilon": "1/10", "delta": "0"},
-    "cap": {"epsilon": "1", "delta": "1/10000000"},
-    "left": "9/10",
-    "flags": [],
-    "promise": qualify_promise("ann", f"{ALL_ANSWERS} with epsilon 1, {describe_condition('dp')}"),
-}
-DATASET_BALANCE = BALANCE | {
-    "analyst": None,
-    "cap": {"epsilon": "3", "delta": "1/1000000"},
-    "left": "29/10",
-    "promise": f"{ALL_ANSWERS} with epsilon 3, {describe_condition('dp')}",
-}
-MEANING = (
-    "You believed it to be about 12,000, between 10,236 and 13,764 with a probability of 95 %; the private answer is "
-    "12,186; together that makes about 12,186, between 12,156 and 12,216."
+EXAMPLES: Mapping[str, dict[str, object]] = json.loads(
+    (Path(__file__).parent / "api" / "examples.json").read_text(encoding="utf-8")
 )
-TOKEN_DOCUMENT: Example = {
-    "id": "08b27219b3a763b0e34f80f2763817aa",
-    "analyst": "ann",
-    "role": "analyst",
-    "created": 1794839958.28,
-    "expires": 1797431958.28,
-    "revoked": None,
-    "valid": True,
-}
-PRIOR: Example = {"name": "survey", "text": "normal(12000, 900)", "note": "last year's survey"}
-DATASET_LINE: Example = {"name": "registry", "engine": None, "deadline": 1.0, "padding": True, "jobs": False}
-JOB: Example = {
-    "id": "1841743def9e01339075c489819f12a2",
-    "kind": "ask",
-    "dataset": "registry",
-    "rehearsal": False,
-    "analyst": "ann",
-    "at": 1794839939.76,
-    "state": "done",
-    "stage": None,
-    "answer": ANSWER_ID,
-    "release": None,
-    "sweep": None,
-    "problem": None,
-    "files": [],
-}
-ENTRY: Example = {
-    "entry": 2,
-    "kind": "charge",
-    "at": "2026-11-16T14:38:30+00:00",
-    "snapshot": "1",
-    "analyst": "ann",
-    "query": SQL,
-    "model": "dp",
-    "epsilon": "1/10",
-    "spend": {"epsilon": "1/10", "rho": "1/200", "other": "0", "delta": "0"},
-    "part": None,
-    "answers": [ANSWER_ID],
-}
-PUBLIC_SCHEMA: Example = {
-    "name": "registry",
-    "neighbours": "replace-one",
-    "units": 50_000,
-    "columns": {
-        "age": {"kind": "integer", "role": "quasi-identifier", "lower": 17, "upper": 90, "step": 1},
-        "sex": {"kind": "nominal", "role": "quasi-identifier", "categories": ["F", "M"]},
-    },
-}
-SNAPSHOT: Example = {
-    "dataset": "registry",
-    "snapshot": "1",
-    "engine": "duckdb",
-    "made": "2026-11-16T14:38:30+00:00",
-    "disjoint": False,
-    "units_declared": 50_000,
-    "report": {"rows_read": 50_000, "columns": {"age": {"missing": 0, "unreadable": 33, "clipped": 135}}},
-}
-PLAN: Example = {
-    "method": "private-columns",
-    "guarantee": GUARANTEE,
-    "made": {"age": "cumulative counts of 74 cells: every cell, blocks of 11", "sex": "a count of every category"},
-    "expected_error": {"age": 0.00246, "sex": 0.00132},
-    "warnings": [],
-}
-ANSWER_DOCUMENT: Example = {
-    "id": ANSWER_ID,
-    "at": 1794839910.95,
-    "dataset": "registry",
-    "analyst": "ann",
-    "rehearsal": False,
-    "picture": True,
-    "request": {"question": "SELECT COUNT(*) FROM registry WHERE smoker", "epsilon": "0.1"},
-    "question": SQL,
-    "columns": ["COUNT(*)"],
-    "numbers": ["COUNT(*)"],
-    "dates": [],
-    "rows": [{"COUNT(*)": 12_186}],
-    "value": 12_186,
-    "headline": 12_186,
-    "intervals_95": [{"COUNT(*)": [12_156.0, 12_216.0]}],
-    "posteriors": [{"COUNT(*)": {"mean": 12_185.95, "median": 12_186.0, "interval_95": [12_156.0, 12_216.0]}}],
-    "reconciled": None,
-    "shaped_by_prior": False,
-    "prior_tail": None,
-    "prior_use": "",
-    "missed_accuracy": "",
-    "warning": None,
-    "meaning": MEANING,
-    "mechanism": "discrete Laplace",
-    "accuracy": "within 30 with a probability of at least 95 %",
-    "stored": False,
-    "entry": 2,
-    "spent_so_far": {"dp": "1/10"},
-    "guarantee": GUARANTEE,
-    "cost": GUARANTEE,
-}
-
-EXAMPLES: Mapping[str, Example] = {
-    "AnswerDocument": ANSWER_DOCUMENT,
-    "SessionAnswerDocument": ANSWER_DOCUMENT | {"session": SESSION_ID, "left": "2/5"},
-    "PreviewDocument": {
-        "question": SQL,
-        "mechanism": "discrete Laplace",
-        "expected_error": 14.14,
-        "prior_error": None,
-        "reason": "the one that fits what was asked",
-        "accuracy": "within 30 with a probability of at least 95 %",
-        "accuracy_by_rows": [],
-        "candidates": [
-            {
-                "aggregate": "COUNT(*)",
-                "mechanism": "discrete Laplace",
-                "expected_error": 14.14,
-                "cost": GUARANTEE,
-                "chosen": True,
-            }
-        ],
-        "guarantee": GUARANTEE,
-        "cost": GUARANTEE,
-        "times": 10,
-        "warnings": [],
-        "stored_epsilon": None,
-        "reuse": "",
-        "pictured": True,
-        "error_of": "of the raw answer",
-        "prior_use": "",
-        "compared_with_dp": None,
-        "budget": [DATASET_BALANCE, BALANCE],
-        "rehearsal": False,
-    },
-    "PictureDocument": {"spec": {"title": {"text": SQL}, "width": 640, "height": 280, "layer": []}},
-    "PriorDocument": {
-        "numeric": True,
-        "points": [9_040.29, 12_000.0, 14_959.71],
-        "probabilities": [0.01, 0.98, 0.01],
-        "names": None,
-        "mean": 12_000.0,
-        "interval_95": [10_236.0, 13_764.0],
-        "text": "about 12,000, between 10,236 and 13,764 with a probability of 95 %",
-    },
-    "SavedPriorDocument": PRIOR,
-    "SavedPriorsDocument": {"priors": [PRIOR]},
-    "SessionDocument": {
-        "id": SESSION_ID,
-        "dataset": "registry",
-        "rehearsal": False,
-        "closed": False,
-        "noise_scale": "20",
-        "epsilon": "1/2",
-        "left": "1/2",
-    },
-    "BudgetDocument": {"dataset": "registry", "analyst": "ann", "budget": [DATASET_BALANCE, BALANCE]},
-    "HistoryDocument": {"history": [ENTRY], "next": None},
-    "DataSetsDocument": {"datasets": [DATASET_LINE]},
-    "DataSetDocument": {
-        "name": "registry",
-        "rehearsal": False,
-        "jobs": False,
-        "deadline": 1.0,
-        "padding": True,
-        "schema": PUBLIC_SCHEMA,
-    },
-    "MeDocument": {"name": "ann", "role": "analyst", "expires": 1797431904.33, "datasets": ["registry"]},
-    "JobDocument": JOB,
-    "JobsDocument": {"jobs": [JOB]},
-    "NewTokenDocument": TOKEN_DOCUMENT | {"token": "dsc_" + "A" * 43},
-    "TokensDocument": {"tokens": [TOKEN_DOCUMENT]},
-    "GrantsDocument": {"grants": [{"dataset": "registry", "analyst": "ann"}]},
-    "SnapshotsDocument": {"snapshots": [SNAPSHOT]},
-    "ChainDocument": {"entries": 6, "head": "b74d659c94f6686de7780580a15c6266" * 2, "verified": True},
-    "ExpectedDocument": {"plans": [PLAN], "recommended": "private-columns"},
-    "WarningsDocument": {
-        "warnings": [{"kind": "overrun", "dataset": "registry", "text": "3 replies were late", "at": 1794839939.76}]
-    },
-    "HealthDocument": {"status": "ok"},
-}
-
-
+"""An example of every document that is a reply, by the name of its model."""
 OPEN_PATHS = ("/health",)
 REHEARSAL_PATH = "/v1/rehearsal/"
 COMMON_STATUSES = (400, 405, 413, 429, 500, 503)

@@ -110,15 +110,15 @@ def list_warnings(service: CurrentService, _: CurrentCustodian) -> Response:
 def publish(context: ManagedDataset, body: d.Publish, key: IdempotencyKey = None) -> Response:
     """Protect the table and write it to a file, as a job."""
     request_key = requests.read_idempotency_key(key)
-    job = queue_release(context, request_key, body.model_dump(exclude_unset=True))
-    return reply_with_json(job, 202, request_key)
+    return reply_with_json(queue_release(context, request_key, body.root), 202, request_key)
 
 
 @release_router.post("/releases/previews", responses={200: describe_reply(d.ExpectedDocument)})
 def estimate_error(context: ManagedDataset, body: d.Expect) -> Response:
     """What a private file would promise and how far off it would be; nothing is charged."""
     with context.lease_custodian() as custodian:
-        return reply_with_json(requests.estimate_requested_release(custodian, body.model_dump(exclude_unset=True)))
+        options = body.model_dump(exclude_unset=True, exclude={"method"})
+        return reply_with_json(requests.estimate_releases(custodian, body.method, options))
 
 
 @release_router.post(
@@ -127,8 +127,7 @@ def estimate_error(context: ManagedDataset, body: d.Expect) -> Response:
 def sweep(context: ManagedDataset, body: d.Sweep, key: IdempotencyKey = None) -> Response:
     """Compare methods over k, as a job; nothing is released."""
     request_key = requests.read_idempotency_key(key)
-    job = queue_job(context, "sweep", request_key, body.model_dump(exclude_unset=True))
-    return reply_with_json(job, 202, request_key)
+    return reply_with_json(queue_job(context, "sweep", request_key, body), 202, request_key)
 
 
 @ledger_router.get("/snapshots", responses={200: describe_reply(d.SnapshotsDocument)})

@@ -40,6 +40,7 @@ from discreet.service.store.job_queue import list_jobs
 from discreet.service.store.stored_answers import (
     SavedPrior,
     StoredAnswer,
+    canonicalize_request,
     delete_prior,
     find_answer_by_id,
     find_ids_by_entry,
@@ -100,7 +101,7 @@ def show_dataset(context: CurrentDataset) -> Response:
 @dataset_router.post("/previews", responses={200: describe_reply(d.PreviewDocument)})
 def preview_question(context: CurrentDataset, body: d.PreviewAsk) -> Response:
     """What a question would cost and how good its answer would be. It reads no row and charges nothing."""
-    return reply_with_json(preview_dataset_question(context, body.model_dump(exclude_unset=True)))
+    return reply_with_json(preview_dataset_question(context, body))
 
 
 @dataset_router.post(
@@ -113,10 +114,10 @@ def preview_question(context: CurrentDataset, body: d.PreviewAsk) -> Response:
 )
 def answer_question(context: CurrentDataset, body: d.Ask, key: IdempotencyKey = None) -> Response:
     """Answer a question; the same again is answered from what is stored, and free. By jobs: 202, then poll."""
-    request_key, request_body = requests.read_idempotency_key(key), body.model_dump(exclude_unset=True)
+    request_key = requests.read_idempotency_key(key)
     if context.dataset.runs_as_jobs:
-        return reply_with_json(queue_question(context, request_key, request_body), 202, request_key)
-    stored_answer = answer_dataset_question(context, request_key, request_body)
+        return reply_with_json(queue_question(context, request_key, body), 202, request_key)
+    stored_answer = answer_dataset_question(context, request_key, body)
     return reply_with_text(stored_answer.document, 201, request_key)
 
 
@@ -153,10 +154,9 @@ def download_csv(context: CurrentDataset, answer: Id) -> Response:
 def preview_prior(context: CurrentDataset, body: d.PriorAsk) -> Response:
     """A prior as the planner reads it for a question."""
     with _meter_previews(context):
-        expanded_body = requests.expand_saved_prior(context.service, context.principal.name, body.model_dump())
-        query = requests.check_limits(context.service.config.limits, context.schema, expanded_body)
-        prior = build_stated_prior(context.schema, query, expanded_body["prior"])
-        return reply_with_json(prior.to_json())
+        prior = requests.expand_saved_prior(context.service, context.principal.name, body.prior)
+        query = requests.check_limits(context.service.config.limits, context.schema, body.question, prior)
+        return reply_with_json(build_stated_prior(context.schema, query, prior).to_json())
 
 
 @dataset_router.get("/budget", responses={200: describe_reply(d.BudgetDocument)})
@@ -179,7 +179,7 @@ def show_history(context: CurrentDataset, limit: Limit = 100, before: Before = N
 def open_session(context: CurrentDataset, body: d.OpenSession, key: IdempotencyKey = None) -> Response:
     """Pay epsilon at once, then count with noise of this scale as long as all answers together fit."""
     request_key = requests.read_idempotency_key(key)
-    return reply_with_json(requests.open_stored_session(context, request_key, body.model_dump()), 201, request_key)
+    return reply_with_json(requests.open_stored_session(context, request_key, body), 201, request_key)
 
 
 @dataset_router.get("/sessions/{session}", responses={200: describe_reply(d.SessionDocument)})
@@ -197,8 +197,8 @@ def answer_session_question(
     context: CurrentDataset, session: Id, body: d.SessionAsk, key: IdempotencyKey = None
 ) -> Response:
     """Answer a counting question in a session; the same again is the same answer."""
-    request_key, request_body = requests.read_idempotency_key(key), body.model_dump(exclude_unset=True)
-    stored_answer = requests.answer_in_session(context, session, request_key, request_body)
+    request_key = requests.read_idempotency_key(key)
+    stored_answer = requests.answer_in_session(context, session, request_key, body)
     return reply_with_text(stored_answer.document, 201, request_key)
 
 
@@ -281,19 +281,20 @@ def _prior_to_json(prior: SavedPrior) -> dict[str, str]:
     return {"name": prior.name, "text": prior.text, "note": prior.note}
 
 
-def preview_dataset_question(context: DatasetContext, body: dict[str, Any]) -> dict[str, object]:
+def preview_dataset_question(context: DatasetContext, body: d.PreviewAsk) -> dict[str, object]:
     """Preview a question; how long the previews of one token may compute in a minute is bounded."""
     with _meter_previews(context), context.lease_custodian() as custodian:
-        expanded_body = requests.expand_saved_prior(context.service, context.principal.name, body)
+        expanded_body = requests.expand_question(context.service, context.principal.name, body)
         document = requests.preview_request(context.service, custodian, context.principal.name, expanded_body)
     return document | {"rehearsal": context.rehearsal}
 
 
-def answer_dataset_question(context: DatasetContext, key: str, body: dict[str, Any]) -> StoredAnswer:
+def answer_dataset_question(context: DatasetContext, key: str, body: d.Ask) -> StoredAnswer:
     """Answer a question anew, or find the answer that the key has already."""
     service, analyst = context.service, context.principal.name
-    body = requests.expand_saved_prior(service, analyst, body)
-    stored_answer = requests.find_stored_answer(service, context.name, context.rehearsal, analyst, key, body)
+    body = requests.expand_question(service, analyst, body)
+    asked = canonicalize_request(body.list_sent())
+    stored_answer = requests.find_stored_answer(context, key, asked)
     if stored_answer is not None:
         return stored_answer
     with context.lease_custodian() as custodian:
@@ -301,7 +302,7 @@ def answer_dataset_question(context: DatasetContext, key: str, body: dict[str, A
         new_answer = requests.answer_request(
             service, delayed_custodian, context.rehearsal, analyst, key, body, context.received_at
         )
-        return requests.require_same_request(new_answer, body)
+        return requests.require_same_request(new_answer, asked)
 
 
 def find_visible_answer(context: DatasetContext, answer_id: str) -> StoredAnswer:

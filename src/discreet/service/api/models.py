@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -21,11 +21,13 @@ from pydantic import (
     StrictFloat,
     StrictInt,
     StrictStr,
+    ValidationError,
     create_model,
 )
 
+from discreet.errors import InvalidInput
 from discreet.release.method_options import Option
-from discreet.release.methods import METHODS, SYNTHETIC_METHODS, list_synthetic_options
+from discreet.release.methods import METHODS, SYNTHETIC_METHODS, ReleaseMethod, build_method, list_synthetic_options
 
 
 def _require_storable(text: str) -> str:
@@ -64,6 +66,23 @@ class RequestModel(BaseModel):
     """A body: nothing in it that is not declared."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=True)
+
+    def list_sent(self) -> dict[str, object]:
+        """List the fields that were sent, by name: what is stored of a request."""
+        return self.model_dump(exclude_unset=True)
+
+
+Body = TypeVar("Body", bound=RequestModel)
+
+
+def parse_body(model: type[Body], fields: Mapping[str, object]) -> Body:
+    """Parse fields as a body of the API."""
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        location = " ".join(str(part)[:40] for part in first["loc"][:1]) or "the form"
+        raise InvalidInput(f"{location}: {first['msg'][:1].lower()}{first['msg'][1:200]}") from None
 
 
 class QuestionModel(RequestModel):
@@ -219,11 +238,21 @@ class ReleaseRequest(RequestModel):
 
     format: Literal["csv", "parquet"] = Field("csv", description="What the file is.")
     report: StrictBool = Field(True, description="Whether a report for the custodian is made too.")
+    if TYPE_CHECKING:
+        method: str  # each method has a body of its own, with this one name
+
+    def list_options(self) -> dict[str, object]:
+        """List the options of the method that were sent, by name."""
+        return self.model_dump(exclude_unset=True, exclude={"method", *ReleaseRequest.model_fields})
+
+    def build(self) -> ReleaseMethod:
+        """Build the method with its options."""
+        return build_method(self.method, self.list_options())
 
 
 def _build_model(
-    name: str, base: type[RequestModel], help_text: str | None, options: Mapping[str, tuple[Option, object]]
-) -> type[RequestModel]:
+    name: str, base: type[Body], help_text: str | None, options: Mapping[str, tuple[Option, object]]
+) -> type[Body]:
     """Build the model of a body whose fields are the options of a release method."""
     fields: dict[str, Any] = {}
     for option, default in options.values():
@@ -237,13 +266,21 @@ def _build_model(
     return create_model(title, __base__=base, __doc__=help_text, **fields)
 
 
-RELEASE_MODELS: Mapping[str, type[RequestModel]] = {
+RELEASE_MODELS: Mapping[str, type[ReleaseRequest]] = {
     name: _build_model(name, ReleaseRequest, method.__doc__, method.list_options()) for name, method in METHODS.items()
 }
 """The body of a release by its method."""
 if TYPE_CHECKING:
-    Publish = RequestModel
-    Expect = RequestModel
+
+    class Publish(RequestModel):
+        """A release to be made."""
+
+        root: ReleaseRequest
+
+    class Expect(RequestModel):
+        """A private file to be planned."""
+
+        method: str | None
 else:
 
     class Publish(RootModel[Annotated[reduce(or_, RELEASE_MODELS.values()), Field(discriminator="method")]]):

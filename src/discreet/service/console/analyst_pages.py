@@ -147,8 +147,7 @@ def show_question_form(request: Request, context: CurrentDataset, again: str | N
 def show_preview(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
     """The same page with a preview, for browsers without scripts."""
     try:
-        body = forms.validate_body(d.PreviewAsk, forms.read_question_fields(form, d.PreviewAsk))
-        document = preview_dataset_question(context, body)
+        document = preview_dataset_question(context, forms.read_question(form, d.PreviewAsk))
     except (HttpProblem, DiscreetError) as refusal:
         return _render_question_refusal(request, context, form, problem_from_error(refusal))
     return _render_question_page(request, context, _read_fields(form), preview=document, key=form.get_text("key"))
@@ -158,7 +157,7 @@ def show_preview(request: Request, context: CurrentDataset, form: OwnForm) -> Re
 def submit_question(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
     """Ask, and go to the answer; a form that is sent twice is answered, and paid for, once."""
     try:
-        body = forms.validate_body(d.Ask, forms.read_question_fields(form, d.Ask))
+        body = forms.read_question(form, d.Ask)
         key = forms.compute_form_key(form, body)
         if context.dataset.runs_as_jobs:
             return RedirectResponse(f"/console/jobs/{queue_question(context, key, body)['id']}", 303)

@@ -213,13 +213,12 @@ def show_release_form(request: Request, context: ManagedDataset, method: str = D
 def show_preview(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
     """Whether the recipe can be made, and how far off private files would be, for nothing."""
     try:
-        recipe = _read_release(form)
+        body = _read_release(form)
         with context.lease_custodian() as custodian:
-            requests.check_release_request(custodian, recipe)
-            if recipe["method"] in PROTECTION_METHODS:
-                return _render_release_page(request, context, form, fits=recipe["method"])
-            body = {name: value for name, value in recipe.items() if name != "method"}  # all that can be made
-            expected = requests.estimate_requested_release(custodian, body)
+            requests.check_release(custodian, body.build())
+            if body.method in PROTECTION_METHODS:
+                return _render_release_page(request, context, form, fits=body.method)
+            expected = requests.estimate_releases(custodian, None, body.list_options())  # all that can be made
             return _render_release_page(request, context, form, expected=expected)
     except DiscreetError as refusal:
         return _render_release_refusal(request, context, form, problem_from_error(refusal))
@@ -242,7 +241,7 @@ def sweep(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
     """Queue a comparison of methods; nothing is released."""
     try:
         ks = {"ks": form.get_text("ks")} if form.get_text("ks") else {}
-        body = forms.validate_body(d.Sweep, ks | {"methods": form.get_values("methods")})
+        body = d.parse_body(d.Sweep, ks | {"methods": form.get_values("methods")})
         return _redirect_to_job(queue_job(context, "sweep", forms.compute_form_key(form, body), body))
     except (HttpProblem, DiscreetError) as refusal:
         return _render_release_refusal(request, context, form, problem_from_error(refusal))
@@ -252,7 +251,7 @@ def _redirect_to_job(job: dict[str, object]) -> Response:
     return RedirectResponse(f"/console/jobs/{job['id']}", 303)
 
 
-def _read_release(form: ConsoleForm) -> dict[str, Any]:
+def _read_release(form: ConsoleForm) -> d.ReleaseRequest:
     """The form of a method as a body of the API."""
     method, file_format = form.get_text("method"), form.get_text("format")
     own_options = METHODS[method].list_options() if method in METHODS else {}
@@ -262,7 +261,7 @@ def _read_release(form: ConsoleForm) -> dict[str, Any]:
     options = {name: value for name, value in values.items() if value not in ("", None, False, [])}
     build_method(method, options)  # refused in its own words
     output = {"report": True} | ({"format": file_format} if file_format else {})
-    return forms.validate_body(d.RELEASE_MODELS[method], {"method": method} | options | output)
+    return d.parse_body(d.RELEASE_MODELS[method], {"method": method} | options | output)
 
 
 def _read_option(form: ConsoleForm, option: Option) -> object:
