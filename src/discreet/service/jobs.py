@@ -19,7 +19,7 @@ from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.service import monitoring, requests
 from discreet.service.api.dependencies import DatasetContext, list_visible_datasets
-from discreet.service.api.models import RELEASE_MODELS, Ask, ReleaseRequest, RequestModel, Sweep, parse_body
+from discreet.service.api.models import RELEASE_MODELS, Ask, ReleaseRequest, RequestModel, Sweep, parse_fields
 from discreet.service.config import Config
 from discreet.service.dataset_registry import Service, get_rehearsal_folder
 from discreet.service.middleware.deadline import ReleaseBarrier, compute_padded_time
@@ -235,7 +235,7 @@ def _execute_job(
         if job.kind == "ask":
             delayed_custodian = custodian._with_release_barrier(release_barrier)
             stored_answer = requests.answer_request(
-                service, delayed_custodian, job.rehearsal, job.analyst, job.key, parse_body(Ask, sent), job.at
+                service, delayed_custodian, job.rehearsal, job.analyst, job.key, parse_fields(Ask, sent), job.at
             )
             return {"answer": stored_answer.id}
         folder = get_job_folder(service.config, job)
@@ -244,10 +244,10 @@ def _execute_job(
         except OSError:
             raise Unavailable(f"the folder {folder} cannot be made; check its owner and the disk") from None
         if job.kind == "sweep":
-            return {"sweep": requests.sweep_in_folder(custodian, parse_body(Sweep, sent), folder, progress)}
+            return {"sweep": requests.sweep_in_folder(custodian, parse_fields(Sweep, sent), folder, progress)}
         # Custodians choose keys apart, and pay as one; the ledger knows a release by this if the store is lost.
         payment_key = hashlib.sha256(json.dumps([job.analyst, job.key]).encode()).hexdigest()
-        body = parse_body(RELEASE_MODELS[str(sent["method"])], sent)
+        body = parse_fields(RELEASE_MODELS[str(sent["method"])], sent)
         return {"release": requests.publish_in_folder(custodian, body, folder, progress, payment_key)}
 
 

@@ -1,4 +1,7 @@
-"""The OpenAPI document: what FastAPI derives, with refusals, security and the examples of replies."""
+"""The OpenAPI document: what FastAPI derives, with the models and examples of replies, refusals and security.
+
+The JSON of replies is that of the command line.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,330 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from discreet.service.api.models import ProblemDocument
-from discreet.service.problems import MEDIA_TYPE, PROBLEM_TYPES, HttpProblem
+from discreet.service.problems import MEDIA_TYPE, PROBLEM_TYPES, HttpProblem, ProblemDocument
+
+Cell = int | float | bool | str | None
+
+
+def _build_document(name: str, words: str, /, **types: object) -> type[BaseModel]:
+    """Build the model of a reply that is no more than its fields."""
+    fields: dict[str, Any] = {field: (kind, ...) for field, kind in types.items()}
+    return create_model(name, __doc__=words, **fields)
+
+
+class SessionDocument(BaseModel):
+    """A session, and how much of its epsilon no answer uses yet."""
+
+    id: str
+    dataset: str
+    rehearsal: bool
+    closed: bool
+    noise_scale: str
+    epsilon: str
+    left: str
+
+
+class GuaranteeDocument(BaseModel):
+    """What is promised, to whom."""
+
+    model_config = ConfigDict(extra="allow")
+    model: str
+
+
+class BalanceDocument(BaseModel):
+    """What is spent and left of one account in one model; without an analyst it is the data set's."""
+
+    model: str
+    analyst: str | None
+    spent: dict[str, str | None]
+    cap: dict[str, str]
+    left: str
+    flags: list[str]
+
+
+class AnswerDocument(BaseModel):
+    """An answer: the JSON of `discreet ask --json`, and where it is kept."""
+
+    model_config = ConfigDict(extra="allow")
+    id: str
+    at: float
+    dataset: str
+    analyst: str
+    rehearsal: bool
+    picture: bool
+    request: dict[str, Any]
+    question: str
+    columns: list[str]
+    numbers: list[str] = Field(description="The columns that were drawn.")
+    dates: list[str] = Field(description="Those of them that are dates.")
+    rows: list[dict[str, Cell]]
+    value: Cell = Field(None, description="The one number there is, where there is one.")
+    headline: Cell = Field(None, description="The same, as near as it can be told.")
+    intervals_95: list[dict[str, list[Cell] | None]]
+    posteriors: list[dict[str, dict[str, Any] | None]] | None
+    reconciled: dict[str, Any] | None = Field(
+        description="The counts made to fit what must be true. use_for_sums says whether to add up these or the raw "
+        "rows, and advice says why; advice is empty where the reconciled ones serve for sums too."
+    )
+    shaped_by_prior: bool
+    prior_tail: bool | None = Field(description="Whether a tail was mixed into the prior; null where none was used.")
+    prior_use: str = Field(description="How the prior was used, in a sentence.")
+    missed_accuracy: str = Field(
+        "", description="That the answer is less accurate than was requested, in a sentence; empty where it is not."
+    )
+    warning: str | None
+    meaning: str
+    mechanism: str
+    accuracy: str
+    stored: bool
+    entry: int | None
+    spent_so_far: dict[str, str | None]
+    guarantee: GuaranteeDocument
+    cost: GuaranteeDocument
+    ranges: list[dict[str, Any]] = Field(default_factory=list, description="The counts of ranges that were asked for.")
+    population: list[dict[str, Any]] = Field(default_factory=list, description="The same for the population.")
+
+
+class SessionAnswerDocument(AnswerDocument):
+    """An answer in a session, and how much of the session's epsilon no answer uses yet."""
+
+    session: str
+    left: str
+
+
+class ComparedWithDpDocument(BaseModel):
+    """What an individual-dp question would be as a dp question of the same epsilon, and which of the two to prefer."""
+
+    mechanism: str = Field(description="The mechanism that plain differential privacy would use.")
+    accuracy: str = Field(description="Its stated accuracy, in ranks.")
+    expected_error: float = Field(description="Its expected error, if the rows are spread evenly over the bounds.")
+    own_error: float = Field(description="The expected error of individual DP on the same rows.")
+    prefer: str = Field(description="dp or individual-dp: the model with the smaller expected error.")
+    words: str = Field(description="Which to prefer and why, in a sentence.")
+
+
+class PreviewDocument(BaseModel):
+    """A preview: the JSON of `discreet preview --json`."""
+
+    model_config = ConfigDict(extra="allow")
+    rehearsal: bool
+    question: str
+    mechanism: str
+    expected_error: float | None
+    prior_error: float | None
+    reason: str
+    accuracy: str
+    accuracy_by_rows: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description="How the accuracy depends on the number of rows selected, where that number is not public.",
+    )
+    candidates: list[dict[str, Any]]
+    guarantee: GuaranteeDocument
+    cost: GuaranteeDocument
+    times: int
+    warnings: list[str]
+    stored_epsilon: str | None
+    reuse: Literal["", "own", "shared", "degraded"] = Field(
+        description="Which stored answer would be told: your own, another analyst's, or another's with noise added."
+    )
+    pictured: bool = Field(description="Whether the answer will have a picture.")
+    error_of: str = Field(description="What the expected error is of; empty where it is 0 or not known.")
+    prior_use: str = Field(description="How the prior would be used, in a sentence; empty where none would.")
+    compared_with_dp: ComparedWithDpDocument | None = Field(
+        default=None, description="Plain differential privacy beside an individual-dp question; null for other models."
+    )
+    budget: list[BalanceDocument]
+
+
+PictureDocument = _build_document(
+    "PictureDocument", "Prior, noise and posterior as a Vega-Lite specification.", spec=dict[str, Any]
+)
+
+
+class PriorDocument(BaseModel):
+    """A prior as the planner reads it: cells and their probabilities."""
+
+    numeric: bool
+    points: list[float | str]
+    probabilities: list[float]
+    names: list[str] | None
+    mean: float | str | None
+    interval_95: list[float | str] | None
+    text: str
+
+
+class SavedPriorDocument(BaseModel):
+    """A prior that is kept."""
+
+    name: str
+    text: str
+    note: str
+
+
+SavedPriorsDocument = _build_document(
+    "SavedPriorsDocument", "All priors that you keep.", priors=list[SavedPriorDocument]
+)
+
+
+BudgetDocument = _build_document(
+    "BudgetDocument", "What is spent and left.", dataset=str, analyst=str | None, budget=list[BalanceDocument]
+)
+
+
+class EntryDocument(BaseModel):
+    """One line of the history, and the ids of the answers that belong to it."""
+
+    entry: int
+    kind: str
+    at: str
+    snapshot: str
+    analyst: str | None
+    query: str | None
+    model: str | None
+    epsilon: str | None
+    spend: dict[str, str] | None
+    part: dict[str, Any] | None
+    answers: list[str]
+
+
+class HistoryDocument(BaseModel):
+    """A page of what was asked, the latest first; `next`, if there is more, is `before` for the page after it."""
+
+    history: list[EntryDocument]
+    next: int | None
+
+
+class DataSetLine(BaseModel):
+    """One data set that you may ask."""
+
+    name: str
+    engine: str | None
+    deadline: float
+    padding: bool
+    jobs: bool
+
+
+DataSetsDocument = _build_document("DataSetsDocument", "The data sets that you may ask.", datasets=list[DataSetLine])
+
+
+class DataSetDocument(BaseModel):
+    """All that is public about a data set, and its clock."""
+
+    name: str
+    rehearsal: bool
+    public: dict[str, Any] = Field(alias="schema")
+    deadline: float
+    padding: bool
+    jobs: bool
+
+
+MeDocument = _build_document("MeDocument", "Who you are here.", name=str, role=str, expires=float, datasets=list[str])
+
+
+class JobDocument(BaseModel):
+    """Long work: seen as done at the doublings of the data set's deadline."""
+
+    id: str
+    kind: Literal["ask", "publish", "sweep"]
+    dataset: str
+    rehearsal: bool
+    analyst: str
+    at: float
+    state: Literal["waiting", "running", "done", "failed"]
+    stage: str | None
+    answer: str | None
+    release: dict[str, Any] | None
+    sweep: dict[str, Any] | None
+    problem: ProblemDocument | None
+    files: list[str]
+
+
+JobsDocument = _build_document("JobsDocument", "The latest jobs.", jobs=list[JobDocument])
+
+
+class TokenDocument(BaseModel):
+    """A token, without its secret."""
+
+    id: str
+    analyst: str
+    role: str
+    created: float
+    expires: float
+    revoked: float | None
+    valid: bool
+
+
+class NewTokenDocument(TokenDocument):
+    """A token with its secret, which is told this once."""
+
+    token: str
+
+
+TokensDocument = _build_document("TokensDocument", "Every token there ever was.", tokens=list[TokenDocument])
+
+
+class GrantDocument(BaseModel):
+    """An analyst who may ask a data set."""
+
+    dataset: str
+    analyst: str
+
+
+GrantsDocument = _build_document("GrantsDocument", "Who may ask what.", grants=list[GrantDocument])
+
+
+SnapshotsDocument = _build_document(
+    "SnapshotsDocument",
+    "Every registration of a data set, and what was seen then: for the custodian alone.",
+    snapshots=list[dict[str, Any]],
+)
+
+
+ChainDocument = _build_document(
+    "ChainDocument",
+    "A chain of hashes that was recomputed and holds; keep the head elsewhere.",
+    entries=int,
+    head=str,
+    verified=Literal[True],
+)
+
+
+ExpectedDocument = _build_document(
+    "ExpectedDocument",
+    "What private files would promise and how far off they would be.",
+    plans=list[dict[str, Any]],
+    recommended=str | None,
+)
+
+
+class WarningLine(BaseModel):
+    """Something a custodian should look at."""
+
+    kind: str
+    dataset: str | None
+    text: str
+    at: str | float | None
+
+
+WarningsDocument = _build_document(
+    "WarningsDocument", "All that a custodian should look at.", warnings=list[WarningLine]
+)
+
+
+class HealthDocument(BaseModel):
+    """Whether the service can answer."""
+
+    status: Literal["ok", "unavailable"]
+    failing: list[Literal["store", "ledger", "disk"]] | None = None
+    """Which checks fail; left out where none does."""
+
 
 EXAMPLES: Mapping[str, dict[str, object]] = json.loads(
     (Path(__file__).parent / "api" / "examples.json").read_text(encoding="utf-8")

@@ -38,7 +38,7 @@ from discreet.service.api.models import (
     RequestModel,
     SessionAsk,
     Sweep,
-    parse_body,
+    parse_fields,
 )
 from discreet.service.config import Limits
 from discreet.service.dataset_registry import Service
@@ -98,9 +98,9 @@ def parse_question_request(
 ) -> tuple[Query, QueryOptions]:
     """Check a request for an answer or a preview against the limits, and read its question and options."""
     query = check_limits(service.config.limits, schema, body.question, body.prior)
-    if all(getattr(body, name) is None for name in NOISE_OPTIONS):
-        raise InvalidInput('say how much noise there may be: "epsilon": "0.1" or "accuracy": "±50 at 95%"')
     values = {name: value for name, value in body if name in OPTION_READERS and value is not None}
+    if values.keys().isdisjoint(NOISE_OPTIONS):
+        raise InvalidInput('say how much noise there may be: "epsilon": "0.1" or "accuracy": "±50 at 95%"')
     numbers = {name: parse_request_number(value, name) for name, value in values.items() if OPTION_READERS[name].number}
     return query, read_query_options(values | numbers | {"key": key})
 
@@ -238,7 +238,7 @@ def render_answer_picture(service: Service, custodian: Custodian, stored_answer:
     """Return the picture of a stored answer; it is drawn at the first look, from stored draws, without charge."""
     if stored_answer.picture is not None or not json.loads(stored_answer.document)["picture"]:
         return stored_answer.picture
-    body = parse_body(Ask, json.loads(stored_answer.asked))
+    body = parse_fields(Ask, json.loads(stored_answer.asked))
     query, options = parse_question_request(service, custodian.schema, body, stored_answer.key)
     try:
         answer = custodian.cached_only()._charge_and_measure(query, options, stored_answer.analyst)()

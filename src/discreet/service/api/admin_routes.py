@@ -10,7 +10,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Path, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from discreet.service import monitoring, requests
+from discreet.service import monitoring, openapi, requests
 from discreet.service.api import models as d
 from discreet.service.api.dependencies import (
     JOB_LINKS,
@@ -30,7 +30,6 @@ from discreet.service.api.dependencies import (
 from discreet.service.dataset_registry import Service
 from discreet.service.jobs import queue_job, queue_release
 from discreet.service.middleware.auth import get_lookup_limiter
-from discreet.service.openapi import build_link
 from discreet.service.problems import build_not_found, explain_problem
 from discreet.service.store.tokens import (
     create_token,
@@ -44,21 +43,23 @@ from discreet.service.store.tokens import (
 
 HEALTH_CACHE_SECONDS = 1.0
 AnalystName = Annotated[str, Path(min_length=1, max_length=100, description="An analyst's name.", examples=["ann"])]
-TOKEN_LINKS = {"end": build_link("DELETE", "/v1/tokens/{token}", token="$response.body#/id")}
+TOKEN_LINKS = {"end": openapi.build_link("DELETE", "/v1/tokens/{token}", token="$response.body#/id")}
 access_router = APIRouter(prefix="/v1", tags=["custodian"])
 release_router = DatasetRouter("/v1", "custodian")
 ledger_router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["custodian"])
 operation_router = APIRouter(tags=["operation"])
 
 
-@access_router.get("/tokens", responses={200: describe_reply(d.TokensDocument)})
-def list_all_tokens(service: CurrentService, _: CurrentCustodian) -> Response:
+@access_router.get("/tokens", responses={200: describe_reply(openapi.TokensDocument)})
+def send_tokens(service: CurrentService, _: CurrentCustodian) -> Response:
     """Every token there ever was, without its secret."""
     return reply_with_json({"tokens": [token_to_json(token) for token in list_tokens(service.store)]})
 
 
-@access_router.post("/tokens", status_code=201, responses={201: describe_reply(d.NewTokenDocument, links=TOKEN_LINKS)})
-def make_token(service: CurrentService, _: CurrentCustodian, body: d.NewToken) -> Response:
+@access_router.post(
+    "/tokens", status_code=201, responses={201: describe_reply(openapi.NewTokenDocument, links=TOKEN_LINKS)}
+)
+def send_new_token(service: CurrentService, _: CurrentCustodian, body: d.NewToken) -> Response:
     """Make a token; its secret is told this once. The data sets that are named are granted."""
     if not set(body.datasets) <= set(service.registry.names):
         raise build_not_found()
@@ -74,8 +75,8 @@ def end_token(service: CurrentService, _: CurrentCustodian, token: Id) -> Respon
     return Response(status_code=204)
 
 
-@access_router.get("/grants", responses={200: describe_reply(d.GrantsDocument)})
-def list_all_grants(service: CurrentService, _: CurrentCustodian) -> Response:
+@access_router.get("/grants", responses={200: describe_reply(openapi.GrantsDocument)})
+def send_grants(service: CurrentService, _: CurrentCustodian) -> Response:
     """Who may ask what."""
     return reply_with_json(
         {"grants": [{"dataset": dataset, "analyst": who} for dataset, who in list_grants(service.store)]}
@@ -96,8 +97,8 @@ def end_grant(context: ManagedDataset, analyst: AnalystName) -> Response:
     return Response(status_code=204)
 
 
-@access_router.get("/warnings", responses={200: describe_reply(d.WarningsDocument)})
-def list_warnings(service: CurrentService, _: CurrentCustodian) -> Response:
+@access_router.get("/warnings", responses={200: describe_reply(openapi.WarningsDocument)})
+def send_warnings(service: CurrentService, _: CurrentCustodian) -> Response:
     """What to look at: large epsilons, weaker promises, overruns, padding that is off."""
     return reply_with_json({"warnings": monitoring.list_warnings(service)})
 
@@ -105,16 +106,16 @@ def list_warnings(service: CurrentService, _: CurrentCustodian) -> Response:
 @release_router.post(
     "/releases",
     status_code=202,
-    responses={202: describe_reply(d.JobDocument, links=JOB_LINKS, headers=KEY_HEADERS)},
+    responses={202: describe_reply(openapi.JobDocument, links=JOB_LINKS, headers=KEY_HEADERS)},
 )
-def publish(context: ManagedDataset, body: d.Publish, key: IdempotencyKey = None) -> Response:
+def queue_publication(context: ManagedDataset, body: d.Publish, key: IdempotencyKey = None) -> Response:
     """Protect the table and write it to a file, as a job."""
     request_key = requests.read_idempotency_key(key)
     return reply_with_json(queue_release(context, request_key, body.root), 202, request_key)
 
 
-@release_router.post("/releases/previews", responses={200: describe_reply(d.ExpectedDocument)})
-def estimate_error(context: ManagedDataset, body: d.Expect) -> Response:
+@release_router.post("/releases/previews", responses={200: describe_reply(openapi.ExpectedDocument)})
+def send_release_plans(context: ManagedDataset, body: d.Expect) -> Response:
     """What a private file would promise and how far off it would be; nothing is charged."""
     with context.lease_custodian() as custodian:
         options = body.model_dump(exclude_unset=True, exclude={"method"})
@@ -122,22 +123,24 @@ def estimate_error(context: ManagedDataset, body: d.Expect) -> Response:
 
 
 @release_router.post(
-    "/sweeps", status_code=202, responses={202: describe_reply(d.JobDocument, links=JOB_LINKS, headers=KEY_HEADERS)}
+    "/sweeps",
+    status_code=202,
+    responses={202: describe_reply(openapi.JobDocument, links=JOB_LINKS, headers=KEY_HEADERS)},
 )
-def sweep(context: ManagedDataset, body: d.Sweep, key: IdempotencyKey = None) -> Response:
+def queue_sweep(context: ManagedDataset, body: d.Sweep, key: IdempotencyKey = None) -> Response:
     """Compare methods over k, as a job; nothing is released."""
     request_key = requests.read_idempotency_key(key)
     return reply_with_json(queue_job(context, "sweep", request_key, body), 202, request_key)
 
 
-@ledger_router.get("/snapshots", responses={200: describe_reply(d.SnapshotsDocument)})
-def list_snapshots(context: ManagedDataset) -> Response:
+@ledger_router.get("/snapshots", responses={200: describe_reply(openapi.SnapshotsDocument)})
+def send_snapshots(context: ManagedDataset) -> Response:
     """Every registration, and what was seen then."""
     return reply_with_json({"snapshots": monitoring.snapshots_to_json(context.schema)})
 
 
-@ledger_router.get("/ledger", responses={200: describe_reply(d.ChainDocument)})
-def verify_chain(context: ManagedDataset) -> Response:
+@ledger_router.get("/ledger", responses={200: describe_reply(openapi.ChainDocument)})
+def send_chain(context: ManagedDataset) -> Response:
     """Recompute the chain of hashes; 409 where it is not what was written."""
     with context.lease_custodian() as custodian:
         return reply_with_json(monitoring.verify_dataset_chain(custodian))
@@ -167,9 +170,9 @@ class HealthCache:
 
 
 @operation_router.get(
-    "/health", responses={200: describe_reply(d.HealthDocument), 503: describe_reply(d.HealthDocument)}
+    "/health", responses={200: describe_reply(openapi.HealthDocument), 503: describe_reply(openapi.HealthDocument)}
 )
-async def check_health(request: Request) -> Response:
+async def send_health(request: Request) -> Response:
     """Whether store and ledgers are reached and are those that were opened, and there is room on the disks.
 
     503 where a check fails; `failing` says which: store, ledger or disk.
@@ -186,7 +189,7 @@ async def check_health(request: Request) -> Response:
     response_class=PlainTextResponse,
     responses={200: describe_text_reply("text/plain", "Prometheus text.")},
 )
-def show_metrics(service: CurrentService, _: CurrentCustodian) -> Response:
+def send_metrics(service: CurrentService, _: CurrentCustodian) -> Response:
     """Requests by route and status, padded seconds, overruns, jobs: for Prometheus."""
     return PlainTextResponse(monitoring.format_metrics(service), media_type="text/plain; version=0.0.4")
 
@@ -201,6 +204,6 @@ def redirect_browser(request: Request) -> Response:
 
 
 @operation_router.get("/problems/{name}", include_in_schema=False)
-def describe_problem(name: str) -> Response:
+def send_explanation(name: str) -> Response:
     """What a type of problem means, for anyone."""
     return reply_with_json(explain_problem(name))

@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, Response
 from discreet.custodian.preview import build_stated_prior
 from discreet.custodian.status import balance_to_json, entry_to_json
 from discreet.schema.schema import schema_to_public_json
-from discreet.service import requests
+from discreet.service import openapi, requests
 from discreet.service.api import models as d
 from discreet.service.api.dependencies import (
     JOB_LINKS,
@@ -34,7 +34,6 @@ from discreet.service.api.dependencies import (
     reply_with_text,
 )
 from discreet.service.jobs import find_job_file, find_own_job, is_visible_job, job_to_json, queue_question
-from discreet.service.openapi import build_link
 from discreet.service.problems import build_not_found
 from discreet.service.store.job_queue import list_jobs
 from discreet.service.store.stored_answers import (
@@ -59,17 +58,17 @@ PriorName = Annotated[
 ]
 FileName = Annotated[str, Path(min_length=1, max_length=200, description="The name of a file, as the job tells it.")]
 PRIOR_LINKS = {
-    "look": build_link("GET", "/v1/priors/{name}", name="$request.path.name"),
-    "end": build_link("DELETE", "/v1/priors/{name}", name="$request.path.name"),
+    "look": openapi.build_link("GET", "/v1/priors/{name}", name="$request.path.name"),
+    "end": openapi.build_link("DELETE", "/v1/priors/{name}", name="$request.path.name"),
 }
 NEW_ID = "$response.body#/id"
 ANSWER_PATH, SESSION_PATH = "/v1/datasets/{dataset}/answers/{answer}", "/v1/datasets/{dataset}/sessions/{session}"
 ANSWER_LINKS = {
-    name: build_link("GET", f"{ANSWER_PATH}{suffix}", dataset="$request.path.dataset", answer=NEW_ID)
+    name: openapi.build_link("GET", f"{ANSWER_PATH}{suffix}", dataset="$request.path.dataset", answer=NEW_ID)
     for name, suffix in {"again": "", "picture": "/picture", "table": "/csv"}.items()
 }
 SESSION_LINKS = {
-    name: build_link(method, f"{SESSION_PATH}{suffix}", dataset="$request.path.dataset", session=NEW_ID)
+    name: openapi.build_link(method, f"{SESSION_PATH}{suffix}", dataset="$request.path.dataset", session=NEW_ID)
     for name, method, suffix in (("look", "GET", ""), ("ask", "POST", "/answers"), ("end", "DELETE", ""))
 }
 dataset_list_router = APIRouter()
@@ -77,8 +76,8 @@ dataset_router = DatasetRouter("/v1", "data sets")
 personal_router = APIRouter(prefix="/v1")
 
 
-@dataset_list_router.get("/v1/datasets", tags=["data sets"], responses={200: describe_reply(d.DataSetsDocument)})
-def list_datasets(service: CurrentService, principal: CurrentPrincipal) -> Response:
+@dataset_list_router.get("/v1/datasets", tags=["data sets"], responses={200: describe_reply(openapi.DataSetsDocument)})
+def send_datasets(service: CurrentService, principal: CurrentPrincipal) -> Response:
     """The data sets that you may ask."""
     lines = []
     for name in list_visible_datasets(service, principal):
@@ -90,16 +89,16 @@ def list_datasets(service: CurrentService, principal: CurrentPrincipal) -> Respo
     return reply_with_json({"datasets": lines})
 
 
-@dataset_router.get("", responses={200: describe_reply(d.DataSetDocument)})
-def show_dataset(context: CurrentDataset) -> Response:
+@dataset_router.get("", responses={200: describe_reply(openapi.DataSetDocument)})
+def send_dataset(context: CurrentDataset) -> Response:
     """All that is public about a data set."""
     clock = {"deadline": context.dataset.config.deadline, "padding": context.service.config.padding}
     head = {"name": context.name, "rehearsal": context.rehearsal, "jobs": context.dataset.runs_as_jobs}
     return reply_with_json(head | clock | {"schema": schema_to_public_json(context.schema)})
 
 
-@dataset_router.post("/previews", responses={200: describe_reply(d.PreviewDocument)})
-def preview_question(context: CurrentDataset, body: d.PreviewAsk) -> Response:
+@dataset_router.post("/previews", responses={200: describe_reply(openapi.PreviewDocument)})
+def send_preview(context: CurrentDataset, body: d.PreviewAsk) -> Response:
     """What a question would cost and how good its answer would be. It reads no row and charges nothing."""
     return reply_with_json(preview_dataset_question(context, body))
 
@@ -108,11 +107,11 @@ def preview_question(context: CurrentDataset, body: d.PreviewAsk) -> Response:
     "/answers",
     status_code=201,
     responses={
-        201: describe_reply(d.AnswerDocument, links=ANSWER_LINKS, headers=KEY_HEADERS),
-        202: describe_reply(d.JobDocument, links=JOB_LINKS, headers=KEY_HEADERS),
+        201: describe_reply(openapi.AnswerDocument, links=ANSWER_LINKS, headers=KEY_HEADERS),
+        202: describe_reply(openapi.JobDocument, links=JOB_LINKS, headers=KEY_HEADERS),
     },
 )
-def answer_question(context: CurrentDataset, body: d.Ask, key: IdempotencyKey = None) -> Response:
+def send_new_answer(context: CurrentDataset, body: d.Ask, key: IdempotencyKey = None) -> Response:
     """Answer a question; the same again is answered from what is stored, and free. By jobs: 202, then poll."""
     request_key = requests.read_idempotency_key(key)
     if context.dataset.runs_as_jobs:
@@ -121,14 +120,14 @@ def answer_question(context: CurrentDataset, body: d.Ask, key: IdempotencyKey = 
     return reply_with_text(stored_answer.document, 201, request_key)
 
 
-@dataset_router.get("/answers/{answer}", responses={200: describe_reply(d.AnswerDocument)})
-def show_answer(context: CurrentDataset, answer: Id) -> Response:
+@dataset_router.get("/answers/{answer}", responses={200: describe_reply(openapi.AnswerDocument)})
+def send_answer(context: CurrentDataset, answer: Id) -> Response:
     """An answer that was given before."""
     return reply_with_text(find_visible_answer(context, answer).document)
 
 
-@dataset_router.get("/answers/{answer}/picture", responses={200: describe_reply(d.PictureDocument)})
-def show_picture(context: CurrentDataset, answer: Id) -> Response:
+@dataset_router.get("/answers/{answer}/picture", responses={200: describe_reply(openapi.PictureDocument)})
+def send_picture(context: CurrentDataset, answer: Id) -> Response:
     """Prior, noise and posterior of an answer, to be drawn by Vega-Lite."""
     stored_answer = find_visible_answer(context, answer)
     with context.lease_custodian() as custodian:
@@ -143,15 +142,15 @@ def show_picture(context: CurrentDataset, answer: Id) -> Response:
     responses={200: describe_text_reply("text/csv", "The rows with their intervals.")},
     response_class=Response,
 )
-def download_csv(context: CurrentDataset, answer: Id) -> Response:
+def send_csv(context: CurrentDataset, answer: Id) -> Response:
     """The rows of an answer, each number beside its 95 % interval."""
     text = format_answer_csv(json.loads(find_visible_answer(context, answer).document))
     headers = {"Content-Disposition": 'attachment; filename="answer.csv"'}
     return Response(text, headers=headers, media_type="text/csv")
 
 
-@dataset_router.post("/priors", responses={200: describe_reply(d.PriorDocument)})
-def preview_prior(context: CurrentDataset, body: d.PriorAsk) -> Response:
+@dataset_router.post("/priors", responses={200: describe_reply(openapi.PriorDocument)})
+def send_prior_preview(context: CurrentDataset, body: d.PriorAsk) -> Response:
     """A prior as the planner reads it for a question."""
     with _meter_previews(context):
         prior = requests.expand_saved_prior(context.service, context.principal.name, body.prior)
@@ -159,14 +158,14 @@ def preview_prior(context: CurrentDataset, body: d.PriorAsk) -> Response:
         return reply_with_json(build_stated_prior(context.schema, query, prior).to_json())
 
 
-@dataset_router.get("/budget", responses={200: describe_reply(d.BudgetDocument)})
-def show_budget(context: CurrentDataset) -> Response:
+@dataset_router.get("/budget", responses={200: describe_reply(openapi.BudgetDocument)})
+def send_budget(context: CurrentDataset) -> Response:
     """What is spent and left, of the data set and of you; a custodian sees the data set's."""
     return reply_with_json(get_budget_document(context))
 
 
-@dataset_router.get("/history", responses={200: describe_reply(d.HistoryDocument)})
-def show_history(context: CurrentDataset, limit: Limit = 100, before: Before = None) -> Response:
+@dataset_router.get("/history", responses={200: describe_reply(openapi.HistoryDocument)})
+def send_history(context: CurrentDataset, limit: Limit = 100, before: Before = None) -> Response:
     """A page of what you asked, the latest first; a custodian sees what all asked. `next` is for the page after."""
     return reply_with_json(get_history_document(context, limit, before))
 
@@ -174,7 +173,7 @@ def show_history(context: CurrentDataset, limit: Limit = 100, before: Before = N
 @dataset_router.post(
     "/sessions",
     status_code=201,
-    responses={201: describe_reply(d.SessionDocument, links=SESSION_LINKS, headers=KEY_HEADERS)},
+    responses={201: describe_reply(openapi.SessionDocument, links=SESSION_LINKS, headers=KEY_HEADERS)},
 )
 def open_session(context: CurrentDataset, body: d.OpenSession, key: IdempotencyKey = None) -> Response:
     """Pay epsilon at once, then count with noise of this scale as long as all answers together fit."""
@@ -182,8 +181,8 @@ def open_session(context: CurrentDataset, body: d.OpenSession, key: IdempotencyK
     return reply_with_json(requests.open_stored_session(context, request_key, body), 201, request_key)
 
 
-@dataset_router.get("/sessions/{session}", responses={200: describe_reply(d.SessionDocument)})
-def show_session(context: CurrentDataset, session: Id) -> Response:
+@dataset_router.get("/sessions/{session}", responses={200: describe_reply(openapi.SessionDocument)})
+def send_session(context: CurrentDataset, session: Id) -> Response:
     """How a session stands."""
     return reply_with_json(requests.describe_session(context, session))
 
@@ -191,9 +190,9 @@ def show_session(context: CurrentDataset, session: Id) -> Response:
 @dataset_router.post(
     "/sessions/{session}/answers",
     status_code=201,
-    responses={201: describe_reply(d.SessionAnswerDocument, links=ANSWER_LINKS, headers=KEY_HEADERS)},
+    responses={201: describe_reply(openapi.SessionAnswerDocument, links=ANSWER_LINKS, headers=KEY_HEADERS)},
 )
-def answer_session_question(
+def send_session_answer(
     context: CurrentDataset, session: Id, body: d.SessionAsk, key: IdempotencyKey = None
 ) -> Response:
     """Answer a counting question in a session; the same again is the same answer."""
@@ -209,23 +208,23 @@ def end_session(context: CurrentDataset, session: Id) -> Response:
     return Response(status_code=204)
 
 
-@personal_router.get("/me", tags=["you"], responses={200: describe_reply(d.MeDocument)})
-def show_account(service: CurrentService, principal: CurrentPrincipal) -> Response:
+@personal_router.get("/me", tags=["you"], responses={200: describe_reply(openapi.MeDocument)})
+def send_account(service: CurrentService, principal: CurrentPrincipal) -> Response:
     """Who you are here, and what you may ask."""
     token = principal.token
     account = {"name": principal.name, "role": token.role, "expires": token.expires}
     return reply_with_json(account | {"datasets": list(list_visible_datasets(service, principal))})
 
 
-@personal_router.get("/priors", tags=["priors"], responses={200: describe_reply(d.SavedPriorsDocument)})
-def list_priors(service: CurrentService, principal: CurrentPrincipal) -> Response:
+@personal_router.get("/priors", tags=["priors"], responses={200: describe_reply(openapi.SavedPriorsDocument)})
+def send_priors(service: CurrentService, principal: CurrentPrincipal) -> Response:
     """The priors that you keep."""
     saved_priors = list_saved_priors(service.store, principal.name)
     return reply_with_json({"priors": [_prior_to_json(prior) for prior in saved_priors]})
 
 
-@personal_router.get("/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument)})
-def show_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName) -> Response:
+@personal_router.get("/priors/{name}", tags=["priors"], responses={200: describe_reply(openapi.SavedPriorDocument)})
+def send_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName) -> Response:
     """A prior that you keep."""
     for prior in list_saved_priors(service.store, principal.name):
         if prior.name == name:
@@ -234,7 +233,7 @@ def show_prior(service: CurrentService, principal: CurrentPrincipal, name: Prior
 
 
 @personal_router.put(
-    "/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument, links=PRIOR_LINKS)}
+    "/priors/{name}", tags=["priors"], responses={200: describe_reply(openapi.SavedPriorDocument, links=PRIOR_LINKS)}
 )
 def keep_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName, body: d.SavePrior) -> Response:
     """Keep a prior under a name; a question uses it as @name."""
@@ -251,16 +250,16 @@ def forget_prior(service: CurrentService, principal: CurrentPrincipal, name: Pri
     return Response(status_code=204)
 
 
-@personal_router.get("/jobs", tags=["jobs"], responses={200: describe_reply(d.JobsDocument)})
-def list_own_jobs(service: CurrentService, principal: CurrentPrincipal) -> Response:
+@personal_router.get("/jobs", tags=["jobs"], responses={200: describe_reply(openapi.JobsDocument)})
+def send_jobs(service: CurrentService, principal: CurrentPrincipal) -> Response:
     """Your latest jobs; a custodian sees all."""
     candidates = list_jobs(service.store, None if principal.is_custodian else principal.name)
     visible_jobs = [job for job in candidates if is_visible_job(service, principal, job)]
     return reply_with_json({"jobs": [job_to_json(service, principal, job) for job in visible_jobs]})
 
 
-@personal_router.get("/jobs/{job}", tags=["jobs"], responses={200: describe_reply(d.JobDocument)})
-def show_job(service: CurrentService, principal: CurrentPrincipal, job: Id) -> Response:
+@personal_router.get("/jobs/{job}", tags=["jobs"], responses={200: describe_reply(openapi.JobDocument)})
+def send_job(service: CurrentService, principal: CurrentPrincipal, job: Id) -> Response:
     """How a job stands, on its data set's clock."""
     return reply_with_json(job_to_json(service, principal, find_own_job(service, principal, job)))
 
@@ -271,7 +270,7 @@ def show_job(service: CurrentService, principal: CurrentPrincipal, job: Id) -> R
     response_class=FileResponse,
     responses={200: {"description": "A file of a release.", "content": {"application/octet-stream": {}}}},
 )
-def download_file(service: CurrentService, principal: CurrentCustodian, job: Id, name: FileName) -> Response:
+def send_file(service: CurrentService, principal: CurrentCustodian, job: Id, name: FileName) -> Response:
     """A file that a job made: the release, its manifest, or the custodian's report."""
     path = find_job_file(service, find_own_job(service, principal, job), name)
     return FileResponse(path, filename=path.name, media_type="application/octet-stream")

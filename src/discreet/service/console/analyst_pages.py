@@ -144,7 +144,7 @@ def show_question_form(request: Request, context: CurrentDataset, again: str | N
 
 
 @dataset_pages.post("/preview")
-def show_preview(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
+def show_question_preview(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
     """The same page with a preview, for browsers without scripts."""
     try:
         document = preview_dataset_question(context, forms.read_question(form, d.PreviewAsk))

@@ -60,7 +60,7 @@ def show_access(request: Request, service: CurrentService, _: CurrentCustodian) 
 
 
 @access_pages.post("/tokens")
-def make_token(request: Request, service: CurrentService, _: CurrentCustodian, form: OwnForm) -> Response:
+def show_new_token(request: Request, service: CurrentService, _: CurrentCustodian, form: OwnForm) -> Response:
     """Make a token; the page that says so is the only one that ever shows it."""
     try:
         token, secret = _create_token(service, form)
@@ -142,7 +142,7 @@ def show_overview(request: Request, service: CurrentService, _: CurrentCustodian
 
 
 @overview_pages.get("/datasets/{dataset}")
-def show_dataset(
+def show_dataset_overview(
     request: Request, context: ManagedDataset, lines: Lines = LINE_CHOICES[0], verify: str = ""
 ) -> Response:
     """One data set: spend by model and analyst, snapshots, log and chain."""
@@ -210,7 +210,7 @@ def show_release_form(request: Request, context: ManagedDataset, method: str = D
 
 
 @release_pages.post("/preview")
-def show_preview(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
+def show_release_preview(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
     """Whether the recipe can be made, and how far off private files would be, for nothing."""
     try:
         body = _read_release(form)
@@ -225,7 +225,7 @@ def show_preview(request: Request, context: ManagedDataset, form: OwnForm) -> Re
 
 
 @release_pages.post("/release")
-def release(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
+def request_release_job(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
     """Queue a release, after whatever can be refused at once."""
     try:
         body = _read_release(form)
@@ -237,11 +237,11 @@ def release(request: Request, context: ManagedDataset, form: OwnForm) -> Respons
 
 
 @release_pages.post("/sweep")
-def sweep(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
+def request_sweep_job(request: Request, context: ManagedDataset, form: OwnForm) -> Response:
     """Queue a comparison of methods; nothing is released."""
     try:
         ks = {"ks": form.get_text("ks")} if form.get_text("ks") else {}
-        body = d.parse_body(d.Sweep, ks | {"methods": form.get_values("methods")})
+        body = d.parse_fields(d.Sweep, ks | {"methods": form.get_values("methods")})
         return _redirect_to_job(queue_job(context, "sweep", forms.compute_form_key(form, body), body))
     except (HttpProblem, DiscreetError) as refusal:
         return _render_release_refusal(request, context, form, problem_from_error(refusal))
@@ -261,7 +261,7 @@ def _read_release(form: ConsoleForm) -> d.ReleaseRequest:
     options = {name: value for name, value in values.items() if value not in ("", None, False, [])}
     build_method(method, options)  # refused in its own words
     output = {"report": True} | ({"format": file_format} if file_format else {})
-    return d.parse_body(d.RELEASE_MODELS[method], {"method": method} | options | output)
+    return d.parse_fields(d.RELEASE_MODELS[method], {"method": method} | options | output)
 
 
 def _read_option(form: ConsoleForm, option: Option) -> object:

@@ -14,7 +14,7 @@ from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import InvalidInput
 from discreet.planner.options import NOISE_OPTIONS, OPTION_READERS
 from discreet.service.api.dependencies import DatasetContext, get_principal
-from discreet.service.api.models import FormField, QuestionModel, RequestModel, parse_body
+from discreet.service.api.models import FormField, QuestionModel, RequestModel, parse_fields
 from discreet.service.middleware.auth import check_form_token
 from discreet.service.problems import HttpProblem
 from discreet.service.store.stored_answers import canonicalize_request
@@ -127,7 +127,7 @@ def read_question(form: ConsoleForm, model: type[Question]) -> Question:
     for name, shown in list_form_fields(model).items():
         if shown.kind != "noise":
             values[name] = _read_field(form, name, shown)
-    return parse_body(model, {name: value for name, value in values.items() if value is not None})
+    return parse_fields(model, {name: value for name, value in values.items() if value is not None})
 
 
 def _read_field(form: ConsoleForm, name: str, shown: FormField) -> object:
