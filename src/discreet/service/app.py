@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cache, partial
-from typing import Any
 
 from anyio import to_thread
 from fastapi import FastAPI, Request
@@ -174,7 +173,7 @@ class SecurityHeadersMiddleware:
         await self._app(scope, receive, send_with_headers)
 
 
-def _build_lifespan(service: Service) -> Any:
+def _build_lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     async def write_counts_forever() -> None:
         while True:
             await asyncio.sleep(WRITE_INTERVAL)

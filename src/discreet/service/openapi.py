@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from discreet.service.problems import MEDIA_TYPE, PROBLEM_TYPES, HttpProblem, ProblemDocument
 
+OpenApiObject = dict[str, Any]
+"""A part of the document, as FastAPI takes and returns it."""
 Cell = int | float | bool | str | None
 
 
@@ -368,12 +370,12 @@ def get_operation_id(route: APIRoute) -> str:
     return build_operation_id(min(route.methods or {"GET"}), route.path_format)
 
 
-def build_link(method: str, path: str, **parameters: str) -> dict[str, Any]:
+def build_link(method: str, path: str, **parameters: str) -> dict[str, object]:
     """Link a reply to an operation, with where in the request or the reply its parameters stand."""
     return {"operationId": build_operation_id(method, path), "parameters": parameters}
 
 
-def build_openapi(api: FastAPI) -> dict[str, Any]:
+def build_openapi(api: FastAPI) -> OpenApiObject:
     """Build the whole document."""
     document = get_openapi(
         title=api.title, version=api.version, description=api.description, routes=api.routes, tags=api.openapi_tags
@@ -399,23 +401,23 @@ def build_openapi(api: FastAPI) -> dict[str, Any]:
     return document
 
 
-def _link_to_rehearsals(operation: dict[str, Any]) -> None:
+def _link_to_rehearsals(operation: OpenApiObject) -> None:
     """A route and its rehearsal declare the same links: those of a rehearsal lead to rehearsals."""
     for response in operation["responses"].values():
         for link in response.get("links", {}).values():
             link["operationId"] = re.sub("^([a-z]+)_datasets_", r"\1_rehearsal_datasets_", link["operationId"])
 
 
-def _list_refusals(path: str, method: str) -> dict[str, Any]:
+def _list_refusals(path: str, method: str) -> dict[str, object]:
     statuses = {*COMMON_STATUSES, *EXTRA_STATUSES.get(path, ()), *(() if path in OPEN_PATHS else TOKEN_STATUSES)}
     statuses |= set(() if method == "get" else WRITE_STATUSES)
     return {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
 
 
-def _describe_refusal(status: int) -> dict[str, Any]:
+def _describe_refusal(status: int) -> dict[str, object]:
     """A status stands for one or two types of the catalogue."""
     titles = {problem_type.name: problem_type.title for problem_type in PROBLEM_TYPES if problem_type.status == status}
     examples = {name: {"value": HttpProblem(name).to_json()} for name in titles}
     content = {"schema": {"$ref": "#/components/schemas/ProblemDocument"}, "examples": examples}
-    response = {"description": "; ".join(titles.values()), "content": {MEDIA_TYPE: content}}
+    response: dict[str, object] = {"description": "; ".join(titles.values()), "content": {MEDIA_TYPE: content}}
     return response | ({"headers": REFUSAL_HEADERS[status]} if status in REFUSAL_HEADERS else {})

@@ -6,13 +6,15 @@ import csv
 import io
 import json
 from contextlib import AbstractContextManager
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from starlette.responses import FileResponse, Response
 
+from discreet.client.decode_replies import JsonObject
 from discreet.custodian.preview import build_stated_prior
 from discreet.custodian.status import balance_to_json, entry_to_json
+from discreet.ledger.charge import Balance
 from discreet.schema.schema import schema_to_public_json
 from discreet.service import openapi, requests
 from discreet.service.api import models as d
@@ -161,7 +163,8 @@ def send_prior_preview(context: CurrentDataset, body: d.PriorAsk) -> Response:
 @dataset_router.get("/budget", responses={200: describe_reply(openapi.BudgetDocument)})
 def send_budget(context: CurrentDataset) -> Response:
     """What is spent and left, of the data set and of you; a custodian sees the data set's."""
-    return reply_with_json(get_budget_document(context))
+    budget = [balance_to_json(balance) for balance in list_own_balances(context)]
+    return reply_with_json({"dataset": context.name, "analyst": context.history_owner, "budget": budget})
 
 
 @dataset_router.get("/history", responses={200: describe_reply(openapi.HistoryDocument)})
@@ -316,17 +319,15 @@ def _meter_previews(context: DatasetContext) -> AbstractContextManager[None]:
     return context.service.compute_quota.meter(context.principal.token.id)
 
 
-def get_budget_document(context: DatasetContext) -> dict[str, object]:
-    """Tell what is spent and left of the data set, and of the analyst who asks."""
-    analyst = None if context.principal.is_custodian else context.principal.name
+def list_own_balances(context: DatasetContext) -> tuple[Balance, ...]:
+    """List what is spent and left of the data set, and of the analyst who asks."""
     with context.lease_custodian() as custodian:
-        balances = custodian.budget(analyst)
-    return {"dataset": context.name, "analyst": analyst, "budget": [balance_to_json(balance) for balance in balances]}
+        return custodian.budget(context.history_owner)
 
 
 def get_history_document(context: DatasetContext, limit: int = 100, before: int | None = None) -> dict[str, object]:
     """Tell a page of what was asked, with the ids of the answers, and where the next page begins."""
-    analyst = None if context.principal.is_custodian else context.principal.name
+    analyst = context.history_owner
     with context.lease_custodian() as custodian:
         all_entries = custodian.history(analyst, limit + 1, before)
     entries, older = all_entries[:limit], all_entries[limit:]
@@ -336,7 +337,7 @@ def get_history_document(context: DatasetContext, limit: int = 100, before: int 
     return {"history": lines, "next": entries[-1].entry if older else None}
 
 
-def format_answer_csv(document: dict[str, Any]) -> str:
+def format_answer_csv(document: JsonObject) -> str:
     """Write rows as a spreadsheet reads them; no text can be taken for a formula."""
     lines = io.StringIO()
     writer = csv.writer(lines)

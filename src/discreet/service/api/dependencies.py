@@ -17,7 +17,7 @@ from discreet.schema import Schema
 from discreet.service.dataset_registry import ServedDataset, Service
 from discreet.service.middleware.auth import REHEARSAL_PREFIXES
 from discreet.service.middleware.deadline import get_request_state
-from discreet.service.openapi import build_link
+from discreet.service.openapi import OpenApiObject, build_link
 from discreet.service.problems import HttpProblem, build_not_found
 from discreet.service.store.tokens import Principal, list_granted_datasets
 
@@ -63,6 +63,11 @@ class DatasetContext:
     def schema(self) -> Schema:
         """What is public of the data set."""
         return self.dataset.schema
+
+    @property
+    def history_owner(self) -> str | None:
+        """Whose account and history the sender sees: their own, or for a custodian, None, those of the data set."""
+        return None if self.principal.is_custodian else self.principal.name
 
     def lease_custodian(self) -> AbstractContextManager[Custodian]:
         """Lease the custodian of the data set, or of its rehearsal."""
@@ -152,12 +157,12 @@ KEY_HEADERS = {
 }
 
 
-def describe_reply(model: type, **extras: Any) -> dict[str, Any]:
+def describe_reply(model: type, **extras: object) -> OpenApiObject:
     """Describe a JSON reply by its model, for OpenAPI alone; `extras` are its links and headers."""
     return {"model": model, "description": " ".join((model.__doc__ or "").split())} | extras
 
 
-def describe_text_reply(kind: str, description: str) -> dict[str, Any]:
+def describe_text_reply(kind: str, description: str) -> OpenApiObject:
     """Describe a reply that is not JSON, for OpenAPI."""
     return {"description": description, "content": {kind: {"schema": {"type": "string"}}}}
 

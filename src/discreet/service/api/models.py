@@ -13,6 +13,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     RootModel,
     StrictBool,
     StrictFloat,
@@ -42,7 +43,7 @@ QuestionText = Annotated[StrictStr, Field(min_length=1, max_length=60_000, descr
 EXAMPLE_QUESTION = "SELECT COUNT(*) FROM registry WHERE smoker"
 
 
-def _with_example(**fields: Any) -> ConfigDict:
+def _with_example(**fields: JsonValue) -> ConfigDict:
     """The example of a body; the rest of the configuration is inherited."""
     return ConfigDict(json_schema_extra={"examples": [fields]})
 

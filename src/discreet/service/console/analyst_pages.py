@@ -25,8 +25,8 @@ from discreet.service.api.analyst_routes import (
     Before,
     answer_dataset_question,
     find_visible_answer,
-    get_budget_document,
     get_history_document,
+    list_own_balances,
     preview_dataset_question,
 )
 from discreet.service.api.dependencies import (
@@ -66,7 +66,7 @@ def get_public_url(config: Config, request: Request) -> str:
     return format_url(config.tls is not None, host, None if port == default_port else port)
 
 
-def format_python_code(address: str, dataset: str, rehearsal: bool, body: Mapping[str, Any]) -> str:
+def format_python_code(address: str, dataset: str, rehearsal: bool, body: Mapping[str, object]) -> str:
     """Write a question as a few lines for the Python client."""
     rehearsal_argument = ", rehearsal=True" if rehearsal else ""
     # What the client asks for when it has the answer is left out.
@@ -88,7 +88,7 @@ def format_python_code(address: str, dataset: str, rehearsal: bool, body: Mappin
     )
 
 
-def format_curl_command(address: str, api: str, request_body: Mapping[str, Any]) -> str:
+def format_curl_command(address: str, api: str, request_body: Mapping[str, object]) -> str:
     """Write a question as a shell command."""
     body = json.dumps(_drop_fresh(request_body), ensure_ascii=False)
     return (
@@ -99,7 +99,7 @@ def format_curl_command(address: str, api: str, request_body: Mapping[str, Any])
     )
 
 
-def _drop_fresh(body: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_fresh(body: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in body.items() if name != "fresh"}
 
 
@@ -174,7 +174,7 @@ def show_answer(request: Request, context: CurrentDataset, wanted: AnswerId) -> 
     address = get_public_url(context.service.config, request)
     variables: dict[str, Any] = {
         "shown": views.build_answer_view(document),
-        "meters": views.build_meters(_list_balances(context)),
+        "meters": views.build_meters(list_own_balances(context)),
         "python": format_python_code(address, context.name, context.rehearsal, document["request"]),
         "curl": format_curl_command(address, urls.api, document["request"]),
     }
@@ -203,37 +203,42 @@ def compare_answers(request: Request, context: CurrentDataset, ids: AnswerIds) -
     return render_page(request, "compare.html", answers=cards, chart=chart, axis=axis, **variables)
 
 
-def _build_card(context: DatasetContext) -> dict[str, Any]:
+def _build_card(context: DatasetContext) -> dict[str, object]:
     """A data set in the list; one that cannot be opened says so."""
-    card: dict[str, Any] = {"where": get_dataset_urls(context), "problem": None, "meters": []}
+    card: dict[str, object] = {"where": get_dataset_urls(context), "problem": None, "meters": []}
     card |= {"units": context.schema.units, "columns": len(context.schema.columns)}
     card["deadline"] = context.dataset.config.deadline
     try:
-        return card | {"meters": views.build_meters(_list_balances(context))}
+        return card | {"meters": views.build_meters(list_own_balances(context))}
     except DiscreetError as refusal:
         return card | {"problem": problem_from_error(refusal).to_json()["detail"]}
 
 
-def _list_balances(context: DatasetContext) -> list[dict[str, Any]]:
-    balances: Any = get_budget_document(context)["budget"]
-    return list(balances)
-
-
 def _render_question_page(
-    request: Request, context: DatasetContext, fields: dict[str, Any], status: int = 200, **variables: Any
+    request: Request,
+    context: DatasetContext,
+    fields: Mapping[str, object],
+    status: int = 200,
+    preview: dict[str, object] | None = None,
+    **variables: object,
 ) -> Response:
     schema: dict[str, Any] = schema_to_public_json(context.schema)
     taxonomies = {name: column["taxonomy"] for name, column in schema["columns"].items() if "taxonomy" in column}
-    values = {"preview": None, "key": generate_identifier(), "alert": None, "given": True} | variables
+    values: dict[str, object] = {
+        "preview": preview,
+        "key": generate_identifier(),
+        "alert": None,
+        "given": True,
+    } | variables
     values |= {"where": get_dataset_urls(context), "schema": schema, "schema_text": json.dumps(schema)}
     values |= {"fields": fields, "options": FORM_FIELDS, "summary": None, "rehearsal": context.rehearsal}
     shown_options = forms.list_form_fields(d.PreviewAsk).items()
     previewed = {name: [shown.kind, shown.ticked] for name, shown in shown_options if shown.kind != "noise"}
     values["previewed"] = json.dumps(previewed)
-    if values["preview"] is not None:
-        values["summary"] = views.build_preview_view(values["preview"], bool(fields["fresh"]), context.rehearsal)
+    if preview is not None:
+        values["summary"] = views.build_preview_view(preview, bool(fields["fresh"]), context.rehearsal)
     values["trees"] = {name: views.build_taxonomy_tree(taxonomy) for name, taxonomy in taxonomies.items()}
-    values["meters"] = views.build_meters(_list_balances(context))
+    values["meters"] = views.build_meters(list_own_balances(context))
     return render_page(request, "ask.html", status, **values)
 
 
@@ -243,13 +248,17 @@ def _render_question_refusal(
     if problem.name in {"not-found", "internal"}:
         raise problem
     status = PROBLEM_TYPES_BY_NAME[problem.name].status
-    variables = {"alert": problem.to_json()["detail"], "key": form.get_text("key")}
-    return _render_question_page(request, context, _read_fields(form), status, **variables)
+    alert, key = problem.to_json()["detail"], form.get_text("key")
+    return _render_question_page(request, context, _read_fields(form), status, alert=alert, key=key)
 
 
-def _read_fields(form: ConsoleForm) -> dict[str, Any]:
+def _read_fields(form: ConsoleForm) -> dict[str, object]:
     size = form.get_text("size") or ("" if form.fields else "0.1")
-    fields = {"question": form.get_text("question"), "how": form.get_text("how") or "epsilon", "size": size}
+    fields: dict[str, object] = {
+        "question": form.get_text("question"),
+        "how": form.get_text("how") or "epsilon",
+        "size": size,
+    }
     options = {
         name: form.is_ticked(name) if shown.kind == "box" else form.get_text(name)
         for name, shown in FORM_FIELDS.items()
@@ -257,9 +266,13 @@ def _read_fields(form: ConsoleForm) -> dict[str, Any]:
     return options | fields
 
 
-def _fields_from_request(body: dict[str, Any]) -> dict[str, Any]:
+def _fields_from_request(body: Mapping[str, object]) -> dict[str, object]:
     how = next((name for name in NOISE_OPTIONS if name in body), "epsilon")
-    fields = {"question": _format_field(body.get("question")), "how": how, "size": _format_field(body.get(how))}
+    fields: dict[str, object] = {
+        "question": _format_field(body.get("question")),
+        "how": how,
+        "size": _format_field(body.get(how)),
+    }
     stated = {name: body.get(name) if shown.is_kept else None for name, shown in FORM_FIELDS.items()}
     options = {
         name: bool(stated[name]) if shown.kind == "box" else _format_field(stated[name])

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from discreet.custodian.status import balance_to_json
 from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
+from discreet.ledger.charge import Balance
 from discreet.release.method_options import Option
 from discreet.release.methods import METHODS, PROTECTION_METHODS, SYNTHETIC_METHODS, build_method
 from discreet.service import monitoring, requests
@@ -112,12 +112,12 @@ def _create_token(service: Service, form: ConsoleForm) -> tuple[Token, str]:
 
 
 def _render_access_page(
-    request: Request, service: Service, status: int = 200, form: ConsoleForm = EMPTY_FORM, **variables: Any
+    request: Request, service: Service, status: int = 200, form: ConsoleForm = EMPTY_FORM, **variables: object
 ) -> Response:
     tokens, grants, now = list_tokens(service.store), list_grants(service.store), time.time()
     token_analysts = {token.analyst for token in tokens if token.role == "analyst"}
     token_states = [(token, _describe_token_state(token, now)) for token in tokens]
-    values: dict[str, Any] = {"tokens": token_states, "made": None}
+    values: dict[str, object] = {"tokens": token_states, "made": None}
     values |= {"analysts": sorted(token_analysts | {analyst for _, analyst in grants}), "grants": set(grants)}
     values |= {"datasets": service.registry.names, "roles": ROLES, "key": generate_identifier()}
     values |= {"fields": {name: form.get_text(name) for name in ("analyst", "role", "days")}}
@@ -161,8 +161,8 @@ def show_dataset_overview(
     return render_page(request, "dataset.html", **variables)
 
 
-def _build_card(service: Service, name: str) -> dict[str, Any]:
-    card: dict[str, Any] = {"where": DatasetUrls(name, False), "problem": None, "meters": []}
+def _build_card(service: Service, name: str) -> dict[str, object]:
+    card: dict[str, object] = {"where": DatasetUrls(name, False), "problem": None, "meters": []}
     card["analysts"] = sum(dataset == name for dataset, _ in list_grants(service.store))
     try:
         return card | {"meters": views.build_meters(list_account_balances(service, name))}
@@ -170,16 +170,15 @@ def _build_card(service: Service, name: str) -> dict[str, Any]:
         return card | {"problem": problem_from_error(refusal).to_json()["detail"]}
 
 
-def list_account_balances(service: Service, name: str, analyst: str | None = None) -> list[dict[str, Any]]:
+def list_account_balances(service: Service, name: str, analyst: str | None = None) -> list[Balance]:
     """List the accounts of the data set, or those of one analyst."""
     with service.registry.lease_custodian(name) as custodian:
-        all_balances = custodian.budget(analyst)
-    return [balance_to_json(balance) for balance in all_balances if balance.analyst == analyst]
+        return [balance for balance in custodian.budget(analyst) if balance.analyst == analyst]
 
 
-def _list_accounts(context: DatasetContext, active_names: set[str | None]) -> list[dict[str, Any]]:
+def _list_accounts(context: DatasetContext, active_names: set[str | None]) -> list[dict[str, object]]:
     granted_names = {analyst for dataset, analyst in list_grants(context.service.store) if dataset == context.name}
-    accounts = []
+    accounts: list[dict[str, object]] = []
     for name in sorted(granted_names | {active_name for active_name in active_names if active_name is not None}):
         meters = views.build_meters(list_account_balances(context.service, context.name, name))
         accounts.append({"analyst": name, "granted": name in granted_names, "meters": meters})
@@ -194,7 +193,7 @@ def _find_jobs_by_entry(context: DatasetContext) -> dict[int, str]:
     }
 
 
-def _verify_chain(context: DatasetContext) -> dict[str, Any]:
+def _verify_chain(context: DatasetContext) -> dict[str, object]:
     """The result of recomputing the chain; one that does not hold is shown, not refused."""
     try:
         with context.lease_custodian() as custodian:
@@ -283,12 +282,12 @@ def _read_option(form: ConsoleForm, option: Option) -> object:
 
 
 def _render_release_page(
-    request: Request, context: DatasetContext, form: ConsoleForm, status: int = 200, **variables: Any
+    request: Request, context: DatasetContext, form: ConsoleForm, status: int = 200, **variables: object
 ) -> Response:
     service, principal = context.service, context.principal
     dataset_jobs = [job for job in list_jobs(service.store, None) if job.dataset == context.name]
     jobs = [job for job in dataset_jobs if job.kind != "ask" and job.rehearsal == context.rehearsal]
-    values: dict[str, Any] = {"expected": None, "fits": None, "alert": None}
+    values: dict[str, object] = {"expected": None, "fits": None, "alert": None}
     values["key"] = form.get_text("key") or generate_identifier()
     method = form.get_text("method") if form.get_text("method") in METHODS else DEFAULT_METHOD
     values |= {"method": method, "about": METHODS[method].__doc__, "options": METHODS[method].list_options().values()}

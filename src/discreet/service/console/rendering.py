@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -26,6 +26,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from discreet.charts import load_vega_script
 from discreet.errors import DiscreetError
 from discreet.formatting import (
+    IntervalEnd,
     format_cost,
     format_factor,
     format_interval,
@@ -40,10 +41,13 @@ from discreet.service.middleware.deadline import get_request_state
 from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, build_not_found, problem_from_error
 from discreet.service.store.tokens import derive_form_token
 
+Document = Mapping[str, Any]
+"""A document of the API, as its JSON is read."""
 
-def format_page_interval(ends: list[Any] | None) -> str:
+
+def format_page_interval(ends: Sequence[IntervalEnd] | None) -> str:
     """Format an interval; nothing where there is none."""
-    return "" if ends is None else format_interval(*ends)
+    return "" if ends is None else format_interval(ends[0], ends[1])
 
 
 def format_exact_cost(text: str | None) -> str:
@@ -51,7 +55,7 @@ def format_exact_cost(text: str | None) -> str:
     return "unknown" if text is None else format_cost(Fraction(text))
 
 
-def format_guarantee_cost(cost: Mapping[str, Any]) -> str:
+def format_guarantee_cost(cost: Document) -> str:
     """Format the cost of a guarantee."""
     if cost.get("rho"):
         return f"rho {format_exact_cost(cost['rho'])} of zero-concentrated DP"
@@ -68,7 +72,7 @@ def format_time(timestamp: float | str | None, pattern: str) -> str:
     return f"{datetime.fromtimestamp(timestamp, UTC):{pattern}} UTC"
 
 
-def describe_charge(job: Mapping[str, Any]) -> str:
+def describe_charge(job: Document) -> str:
     """Tell what is known of the cost of a job that failed; "" where its problem tells it already."""
     problem = job["problem"]
     if "charged" in problem["detail"]:
@@ -192,11 +196,11 @@ def build_environment() -> Environment:
     return environment
 
 
-def render_page(request: Request, template: str, status: int = 200, **variables: Any) -> HTMLResponse:
+def render_page(request: Request, template: str, status: int = 200, **variables: object) -> HTMLResponse:
     """Render a template for the sender of a request."""
     principal = get_request_state(request.scope).principal
     cookie = None if principal is None else principal.cookie
-    frame = {
+    frame: dict[str, object] = {
         "principal": principal,
         "form_token": "" if cookie is None else derive_form_token(cookie),
         "padding": get_service(request).config.padding,
