@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 from test_console_assets import Inline
 
-from discreet.service.console.pages import build_console
+from discreet.service.console.pages import CONSOLE_ROUTERS
 from discreet.service.console.rendering import get_assets_path
 from discreet.service.jobs import run_next_job
 from discreet.service.middleware.auth import COOKIE_NAME
@@ -69,7 +69,8 @@ def spent(service: InProcessService) -> str:
 
 
 def paths(method: str) -> list[str]:
-    routes = [route for route in build_console().routes if method in getattr(route, "methods", ())]
+    routes = [route for router in CONSOLE_ROUTERS for route in router.routes if method in getattr(route, "methods", ())]
+    assert routes
     filled = {
         "{dataset}": "registry",
         "{wanted}": "x",

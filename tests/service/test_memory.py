@@ -48,6 +48,7 @@ from discreet.query.resolve import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema, load_schema
 from discreet.service import requests
+from discreet.service.api.models import Ask
 from discreet.service.config import Limits
 from discreet.service.store import Store
 from discreet.service.store.stored_answers import StoredAnswer
@@ -290,7 +291,7 @@ def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, mo
     monkeypatch.setattr(Custodian, "_build_answer", build)
     service: Any = SimpleNamespace(config=SimpleNamespace(limits=Limits()), store=None)
     for question in (LARGE, "SELECT COUNT(*) FROM registry WHERE smoker"):
-        requests.answer_request(service, registry, True, "ann", question[:20], asked(question), 0.0)
+        requests.answer_request(service, registry, True, "ann", question[:20], Ask(**asked(question)), 0.0)
     assert (built, gone) == ([1, 0], [True, True])
 
 
@@ -368,7 +369,7 @@ def test_a_worker_gives_back_the_memory_of_32_questions_at_once(tmp_path: Path, 
         assert resident(worker) <= 1.3 * start
 
 
-def asked(question: str) -> dict[str, object]:
+def asked(question: str) -> dict[str, Any]:
     return {"question": question, "epsilon": "1", "fresh": True}
 
 

@@ -110,7 +110,7 @@ def test_console(name: str, unspent: InProcessService) -> None:
         *ALL[name]
     }
     fields = {option: VALUES[option][2] for option in ALL[name]}
-    body: dict[str, Any] = _read_release(ConsoleForm({"method": [name], "format": ["csv"]} | fields))
+    body: dict[str, Any] = _read_release(ConsoleForm({"method": [name], "format": ["csv"]} | fields)).list_sent()
     options = {option: body[option] for option in ALL[name]}
     assert body == {"method": name, "format": "csv", "report": True} | options
     assert build_method(name, options) == build_method(name, ALL[name])

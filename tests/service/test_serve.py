@@ -23,9 +23,9 @@ import httpx2 as httpx
 import pytest
 
 from discreet.ledger import Ledger
-from discreet.service.api.models import NewTokenDocument, TokenDocument
 from discreet.service.config import Config, DatasetConfig, read_config
 from discreet.service.middleware.auth import MAX_HEAD_BYTES
+from discreet.service.openapi import NewTokenDocument, TokenDocument
 from discreet.service.store import Store
 from discreet.service.store.tokens import create_token, find_token
 from discreet.service.supervisor import (

@@ -168,12 +168,12 @@ def test_a_tail_is_mixed_into_the_prior_or_not(service: InProcessService) -> Non
     assert service.post("ann", f"{HOME}/previews", asked | {"tail": "yes"}).status_code == 400
     form = {"question": ["q"], "size": ["1"], "prior": ["uniform(40, 60)"]}
     reply = [
-        forms.read_question_fields(forms.ConsoleForm(form | {"tail": [tail]}), models.PreviewAsk).get("tail")
+        forms.read_question(forms.ConsoleForm(form | {"tail": [tail]}), models.PreviewAsk).tail
         for tail in ("", "true", "false")
     ]
     assert reply == [None, True, False]
     with pytest.raises(InvalidInput, match="tail is true, false or left out"):
-        forms.read_question_fields(forms.ConsoleForm(form | {"tail": ["maybe"]}), models.PreviewAsk)
+        forms.read_question(forms.ConsoleForm(form | {"tail": ["maybe"]}), models.PreviewAsk)
 
 
 def test_limits_are_kept(tmp_path: Path) -> None:

@@ -27,7 +27,13 @@ from discreet.service.dataset_registry import Service
 from discreet.service.jobs import run_next_job
 from discreet.service.middleware import auth
 from discreet.service.middleware import deadline as deadlines
-from discreet.service.middleware.deadline import DeadlineMiddleware, Timer, compute_padded_time, count_doublings
+from discreet.service.middleware.deadline import (
+    DeadlineMiddleware,
+    Timer,
+    compute_padded_time,
+    count_doublings,
+    get_request_state,
+)
 from discreet.service.middleware.limits import RateLimiter
 from discreet.service.store.job_queue import record_heartbeat, take_job
 from discreet.service.store.store import read_counters
@@ -535,7 +541,7 @@ def streaming(script: Script, unpadded: bool) -> Callable[..., Any]:
     """An application that takes a second for each part of its reply."""
 
     async def app(scope: Any, _: Any, send: Any) -> None:
-        scope["state"]["unpadded"] = unpadded
+        get_request_state(scope).unpadded = unpadded
         script.now += 1
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for more in (True, True, False):

@@ -8,7 +8,6 @@ from dataclasses import fields
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 from discreet.errors import InvalidInput
 from discreet.numeric import as_rational
@@ -22,11 +21,11 @@ MAX_KEY_LENGTH = 200
 CONSTRAINTS_FORMAT = 'constraints are sent as a list of texts, such as ["total = 1000"]; one that is no text cannot be'
 
 
-def encode_question(question: object, options: QueryOptions | None = None) -> dict[str, Any]:
+def encode_question(question: object, options: QueryOptions | None = None) -> dict[str, object]:
     """Encode a question with its options; those that were not given, and the key, are left out."""
     if not isinstance(question, str):
         raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
-    body: dict[str, Any] = {"question": question}
+    body: dict[str, object] = {"question": question}
     for option in fields(QueryOptions) if options is not None else ():
         value = getattr(options, option.name)
         if option.name != "key" and value != option.default:
@@ -34,7 +33,7 @@ def encode_question(question: object, options: QueryOptions | None = None) -> di
     return body
 
 
-def _encode_option(value: object) -> Any:
+def _encode_option(value: object) -> object:
     """An option by its type: numbers exactly, by their text."""
     if isinstance(value, Fraction):
         return str(value)
@@ -59,17 +58,17 @@ def make_request_key(key: str | None) -> str:
     return key_text
 
 
-def encode_method(method: ReleaseMethod) -> dict[str, Any]:
+def encode_method(method: ReleaseMethod) -> dict[str, object]:
     """Encode a release method with the options that are not as by default."""
     return {"method": method.stored_name} | encode_recipe(method.list_values())
 
 
-def encode_recipe(options: Mapping[str, object]) -> dict[str, Any]:
+def encode_recipe(options: Mapping[str, object]) -> dict[str, object]:
     """Encode the options of a release or a sweep; those that were not given are left out."""
     return {name: _encode_value(value) for name, value in options.items() if value is not None and value is not False}
 
 
-def _encode_value(value: object) -> Any:
+def _encode_value(value: object) -> object:
     if isinstance(value, str | int | list):
         return value
     if isinstance(value, float | Fraction | Decimal) or hasattr(value, "__index__"):

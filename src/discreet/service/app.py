@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cache, partial
-from typing import Any
 
 from anyio import to_thread
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
@@ -20,16 +19,36 @@ from discreet.errors import DiscreetError, Unavailable
 from discreet.release.methods import METHODS
 from discreet.service import monitoring
 from discreet.service.api import admin_routes, analyst_routes
+from discreet.service.api.admin_routes import HealthCache
 from discreet.service.api.analyst_routes import PRIOR_NAME_PATTERN
 from discreet.service.config import Config
-from discreet.service.console.pages import build_console
+from discreet.service.console.pages import CONSOLE_ROUTERS
 from discreet.service.console.rendering import render_refusal
 from discreet.service.dataset_registry import Service
 from discreet.service.middleware.auth import AuthMiddleware, is_encrypted, record_reply
-from discreet.service.middleware.deadline import App, DeadlineMiddleware, Message, Receive, Scope, Send
+from discreet.service.middleware.deadline import (
+    App,
+    DeadlineMiddleware,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    get_request_state,
+)
 from discreet.service.openapi import build_openapi, get_operation_id
 from discreet.service.problems import HttpProblem, problem_from_error, problem_from_status
 
+API_ROUTERS = (
+    admin_routes.operation_router,
+    analyst_routes.dataset_list_router,
+    analyst_routes.dataset_router,
+    analyst_routes.dataset_router.rehearsal,
+    analyst_routes.personal_router,
+    admin_routes.access_router,
+    admin_routes.release_router,
+    admin_routes.release_router.rehearsal,
+    admin_routes.ledger_router,
+)
 WRITE_INTERVAL = 2.0
 MAX_THREADS = 200
 """Threads of one worker; most of them sleep until what they have drawn may be seen."""
@@ -103,27 +122,13 @@ def make_app(config: Config, run_id: str | None = None, ledgers: Mapping[str, st
         generate_unique_id_function=get_operation_id,
     )
     api.openapi = cache(partial(build_openapi, api))  # type: ignore[method-assign]
-    api.state.service = service
-    for router in (admin_routes.build_operation_routes(), *_build_routers()):
+    api.state.service, api.state.health_cache = service, HealthCache()
+    for router in API_ROUTERS:
         api.include_router(router)
-    api.include_router(build_console(), include_in_schema=False)
+    for router in CONSOLE_ROUTERS:
+        api.include_router(router, include_in_schema=False)
     _add_exception_handlers(api)
     return MiddlewareStack(api, service)
-
-
-@cache
-def _build_routers() -> tuple[APIRouter, ...]:
-    """Routes hold nothing of any service, and take longer to make than all else, so they are made once."""
-    return (
-        analyst_routes.build_dataset_list_routes(),
-        analyst_routes.build_dataset_routes("/v1/datasets", "data sets"),
-        analyst_routes.build_dataset_routes("/v1/rehearsal/datasets", "rehearsal"),
-        analyst_routes.build_personal_routes(),
-        admin_routes.build_access_routes(),
-        admin_routes.build_release_routes("/v1/datasets", "custodian"),
-        admin_routes.build_release_routes("/v1/rehearsal/datasets", "rehearsal"),
-        admin_routes.build_ledger_routes(),
-    )
 
 
 class MiddlewareStack:
@@ -168,7 +173,7 @@ class SecurityHeadersMiddleware:
         await self._app(scope, receive, send_with_headers)
 
 
-def _build_lifespan(service: Service) -> Any:
+def _build_lifespan(service: Service) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     async def write_counts_forever() -> None:
         while True:
             await asyncio.sleep(WRITE_INTERVAL)
@@ -192,7 +197,7 @@ def _add_exception_handlers(api: FastAPI) -> None:
     async def handle_error(request: Request, error: Exception) -> Response:
         problem = problem_from_error(error)
         if problem.name == "internal":
-            request.state.failed = monitoring.format_error_location(error)
+            get_request_state(request.scope).failed = monitoring.format_error_location(error)
         return problem.to_response()
 
     async def handle_http_error(request: Request, error: Exception) -> Response:

@@ -19,9 +19,9 @@ from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.service import monitoring, requests
 from discreet.service.api.dependencies import DatasetContext, list_visible_datasets
+from discreet.service.api.models import RELEASE_MODELS, Ask, ReleaseRequest, RequestModel, Sweep, parse_fields
 from discreet.service.config import Config
 from discreet.service.dataset_registry import Service, get_rehearsal_folder
-from discreet.service.middleware.auth import Principal
 from discreet.service.middleware.deadline import ReleaseBarrier, compute_padded_time
 from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, build_not_found, problem_from_error
 from discreet.service.store.job_queue import (
@@ -41,7 +41,7 @@ from discreet.service.store.job_queue import (
     take_job,
 )
 from discreet.service.store.stored_answers import canonicalize_request, find_answer_by_id
-from discreet.service.store.tokens import list_granted_datasets, list_tokens
+from discreet.service.store.tokens import Principal, list_granted_datasets, list_tokens
 
 MAX_OPEN_JOBS = 20
 """Jobs of one analyst that wait or run."""
@@ -56,41 +56,41 @@ TOO_MANY_ATTEMPTS = HttpProblem(
 )
 
 
-def queue_question(context: DatasetContext, key: str, body: dict[str, Any]) -> dict[str, object]:
+def queue_question(context: DatasetContext, key: str, body: Ask) -> dict[str, object]:
     """Queue a question unless it can be refused at once; one that was queued before is the same job."""
-    expanded_body = requests.expand_saved_prior(context.service, context.principal.name, body)
+    expanded_body = requests.expand_question(context.service, context.principal.name, body)
     if find_job_by_key(context.service.store, _build_job(context, "ask", key, expanded_body)) is None:
         with context.lease_custodian() as custodian:
             requests.preview_request(context.service, custodian, context.principal.name, expanded_body)
     return queue_job(context, "ask", key, expanded_body)
 
 
-def queue_release(context: DatasetContext, key: str, body: dict[str, Any]) -> dict[str, object]:
+def queue_release(context: DatasetContext, key: str, body: ReleaseRequest) -> dict[str, object]:
     """Queue a release in the same way; when it is sent again, its own charge is no reason to refuse it."""
     if find_job_by_key(context.service.store, _build_job(context, "publish", key, body)) is None:
         with context.lease_custodian() as custodian:
-            requests.check_release_request(custodian, body)
+            requests.check_release(custodian, body.build())
     return queue_job(context, "publish", key, body)
 
 
-def queue_job(context: DatasetContext, kind: JobKind, key: str, body: dict[str, Any]) -> dict[str, object]:
+def queue_job(context: DatasetContext, kind: JobKind, key: str, body: RequestModel) -> dict[str, object]:
     """Queue a job; the same request under the same key is the same job, run once more where it was interrupted."""
     service = context.service
     new_job = _build_job(context, kind, key, body)
     job = find_job_by_key(service.store, new_job)
     if job is None:
         job = _require_accepted(add_job(service.store, new_job, MAX_OPEN_JOBS))
-    if job.asked != canonicalize_request(body):
+    if job.asked != new_job.asked:
         raise requests.build_key_conflict(key)
     if _is_retryable(service, job):
         job = _require_accepted(renew_job(service.store, job, MAX_OPEN_JOBS))
     return job_to_json(service, context.principal, job)
 
 
-def _build_job(context: DatasetContext, kind: JobKind, key: str, body: dict[str, Any]) -> Job:
+def _build_job(context: DatasetContext, kind: JobKind, key: str, body: RequestModel) -> Job:
     deadline = context.dataset.config.deadline if context.service.config.padding else 0.0
     names = generate_identifier(), kind, context.name, context.rehearsal, context.principal.name, key
-    return Job(*names, canonicalize_request(body), deadline, context.received_at)
+    return Job(*names, canonicalize_request(body.list_sent()), deadline, context.received_at)
 
 
 def _require_accepted(job: Job | None) -> Job:
@@ -229,13 +229,13 @@ def _run_job(
 def _execute_job(
     service: Service, job: Job, progress: Callable[[str], None], release_barrier: Callable[[], None]
 ) -> dict[str, object]:
-    body = json.loads(job.asked)
+    sent: dict[str, object] = json.loads(job.asked)
     _require_token(service, job)
     with service.registry.lease_custodian(job.dataset, job.rehearsal) as custodian:
         if job.kind == "ask":
             delayed_custodian = custodian._with_release_barrier(release_barrier)
             stored_answer = requests.answer_request(
-                service, delayed_custodian, job.rehearsal, job.analyst, job.key, body, job.at
+                service, delayed_custodian, job.rehearsal, job.analyst, job.key, parse_fields(Ask, sent), job.at
             )
             return {"answer": stored_answer.id}
         folder = get_job_folder(service.config, job)
@@ -244,9 +244,10 @@ def _execute_job(
         except OSError:
             raise Unavailable(f"the folder {folder} cannot be made; check its owner and the disk") from None
         if job.kind == "sweep":
-            return {"sweep": requests.sweep_in_folder(custodian, body, folder, progress)}
+            return {"sweep": requests.sweep_in_folder(custodian, parse_fields(Sweep, sent), folder, progress)}
         # Custodians choose keys apart, and pay as one; the ledger knows a release by this if the store is lost.
         payment_key = hashlib.sha256(json.dumps([job.analyst, job.key]).encode()).hexdigest()
+        body = parse_fields(RELEASE_MODELS[str(sent["method"])], sent)
         return {"release": requests.publish_in_folder(custodian, body, folder, progress, payment_key)}
 
 

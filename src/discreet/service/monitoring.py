@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from sqlalchemy import select
 
@@ -108,6 +108,9 @@ def _reserve(file: int) -> None:
         os.write(file, bytes(MIN_FREE_BYTES))
 
 
+WarningLine = dict[str, str | float | None]
+
+
 def verify_dataset_chain(custodian: Custodian) -> dict[str, object]:
     """Recompute the chain of a data set; ClaimFailed where it was changed."""
     return verified_to_json(custodian.verify()) | {"verified": True}
@@ -120,9 +123,9 @@ def snapshots_to_json(schema: Schema) -> list[dict[str, object]]:
     return [snapshot_to_json(snapshot, schema) for snapshot in reversed(registrations)]
 
 
-def list_warnings(service: Service) -> list[dict[str, Any]]:
+def list_warnings(service: Service) -> list[WarningLine]:
     """List everything that a custodian should look at."""
-    warnings: list[dict[str, Any]] = []
+    warnings: list[WarningLine] = []
     for folder in _list_folders(service):
         try:
             require_room(folder)
@@ -145,7 +148,7 @@ def list_warnings(service: Service) -> list[dict[str, Any]]:
 
 def _warn_of_late_replies(
     counts: Mapping[tuple[str, str], tuple[float, float | None]], name: str | None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[WarningLine]:
     """Late replies about a data set; without a name, those about no one data set."""
     about = "" if name is not None else " about no one data set"
     for kind, counter in (("overrun", "overruns"), ("late", "late")):
@@ -156,7 +159,7 @@ def _warn_of_late_replies(
             yield _build_warning(kind, name, LATE_MESSAGES[kind].format(replies, nouns[1]), last)
 
 
-def _warn_of_dataset(service: Service, name: str) -> Iterator[dict[str, Any]]:
+def _warn_of_dataset(service: Service, name: str) -> Iterator[WarningLine]:
     try:
         with service.registry.lease_custodian(name) as custodian:
             balances, entries = custodian.budget(), custodian.notable_entries()
@@ -176,7 +179,7 @@ def _warn_of_dataset(service: Service, name: str) -> Iterator[dict[str, Any]]:
             yield _build_warning("epsilon", name, text, entry.at)
 
 
-def _build_warning(kind: str, dataset: str | None, text: str, seen_at: str | float | None = None) -> dict[str, Any]:
+def _build_warning(kind: str, dataset: str | None, text: str, seen_at: str | float | None = None) -> WarningLine:
     return {"kind": kind, "dataset": dataset, "text": text, "at": seen_at}
 
 

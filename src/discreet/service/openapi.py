@@ -1,231 +1,347 @@
-"""The OpenAPI document: what FastAPI derives, with refusals, security and the examples of replies."""
+"""The OpenAPI document: what FastAPI derives, with the models and examples of replies, refusals and security.
+
+The JSON of replies is that of the command line.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from discreet.ledger.accounts import describe_condition, qualify_promise
-from discreet.service.api.models import ProblemDocument
-from discreet.service.problems import MEDIA_TYPE, PROBLEM_TYPES, HttpProblem
+from discreet.service.problems import MEDIA_TYPE, PROBLEM_TYPES, HttpProblem, ProblemDocument
 
-Example = dict[str, Any]
+OpenApiObject = dict[str, Any]
+"""A part of the document, as FastAPI takes and returns it."""
+Cell = int | float | bool | str | None
 
-ANSWER_ID = "8b66be51e35e1055ea4b5287df43bc8a"
-SESSION_ID = "0d4462c582b6205dc615ebae73e9b0a6"
-SQL = "SELECT COUNT(*) FROM registry WHERE smoker = TRUE"
-GUARANTEE: Example = {
-    "model": "dp",
-    "epsilon": "1/10",
-    "neighbours": "replace-one",
-    "unit": "unit (person_id)",
-    "assumptions": [],
-    "words": "Differential privacy with epsilon 0.1 when one unit (person_id) is replaced by any other.",
-}
-ALL_ANSWERS = "all answers of this account together satisfy differential privacy"
-BALANCE: Example = {
-    "model": "dp",
-    "analyst": "ann",
-    "spent": {"epsilon": "1/10", "delta": "0"},
-    "cap": {"epsilon": "1", "delta": "1/10000000"},
-    "left": "9/10",
-    "flags": [],
-    "promise": qualify_promise("ann", f"{ALL_ANSWERS} with epsilon 1, {describe_condition('dp')}"),
-}
-DATASET_BALANCE = BALANCE | {
-    "analyst": None,
-    "cap": {"epsilon": "3", "delta": "1/1000000"},
-    "left": "29/10",
-    "promise": f"{ALL_ANSWERS} with epsilon 3, {describe_condition('dp')}",
-}
-MEANING = (
-    "You believed it to be about 12,000, between 10,236 and 13,764 with a probability of 95 %; the private answer is "
-    "12,186; together that makes about 12,186, between 12,156 and 12,216."
+
+def _build_document(name: str, words: str, /, **types: object) -> type[BaseModel]:
+    """Build the model of a reply that is no more than its fields."""
+    fields: dict[str, Any] = {field: (kind, ...) for field, kind in types.items()}
+    return create_model(name, __doc__=words, **fields)
+
+
+class SessionDocument(BaseModel):
+    """A session, and how much of its epsilon no answer uses yet."""
+
+    id: str
+    dataset: str
+    rehearsal: bool
+    closed: bool
+    noise_scale: str
+    epsilon: str
+    left: str
+
+
+class GuaranteeDocument(BaseModel):
+    """What is promised, to whom."""
+
+    model_config = ConfigDict(extra="allow")
+    model: str
+
+
+class BalanceDocument(BaseModel):
+    """What is spent and left of one account in one model; without an analyst it is the data set's."""
+
+    model: str
+    analyst: str | None
+    spent: dict[str, str | None]
+    cap: dict[str, str]
+    left: str
+    flags: list[str]
+
+
+class AnswerDocument(BaseModel):
+    """An answer: the JSON of `discreet ask --json`, and where it is kept."""
+
+    model_config = ConfigDict(extra="allow")
+    id: str
+    at: float
+    dataset: str
+    analyst: str
+    rehearsal: bool
+    picture: bool
+    request: dict[str, Any]
+    question: str
+    columns: list[str]
+    numbers: list[str] = Field(description="The columns that were drawn.")
+    dates: list[str] = Field(description="Those of them that are dates.")
+    rows: list[dict[str, Cell]]
+    value: Cell = Field(None, description="The one number there is, where there is one.")
+    headline: Cell = Field(None, description="The same, as near as it can be told.")
+    intervals_95: list[dict[str, list[Cell] | None]]
+    posteriors: list[dict[str, dict[str, Any] | None]] | None
+    reconciled: dict[str, Any] | None = Field(
+        description="The counts made to fit what must be true. use_for_sums says whether to add up these or the raw "
+        "rows, and advice says why; advice is empty where the reconciled ones serve for sums too."
+    )
+    shaped_by_prior: bool
+    prior_tail: bool | None = Field(description="Whether a tail was mixed into the prior; null where none was used.")
+    prior_use: str = Field(description="How the prior was used, in a sentence.")
+    missed_accuracy: str = Field(
+        "", description="That the answer is less accurate than was requested, in a sentence; empty where it is not."
+    )
+    warning: str | None
+    meaning: str
+    mechanism: str
+    accuracy: str
+    stored: bool
+    entry: int | None
+    spent_so_far: dict[str, str | None]
+    guarantee: GuaranteeDocument
+    cost: GuaranteeDocument
+    ranges: list[dict[str, Any]] = Field(default_factory=list, description="The counts of ranges that were asked for.")
+    population: list[dict[str, Any]] = Field(default_factory=list, description="The same for the population.")
+
+
+class SessionAnswerDocument(AnswerDocument):
+    """An answer in a session, and how much of the session's epsilon no answer uses yet."""
+
+    session: str
+    left: str
+
+
+class ComparedWithDpDocument(BaseModel):
+    """What an individual-dp question would be as a dp question of the same epsilon, and which of the two to prefer."""
+
+    mechanism: str = Field(description="The mechanism that plain differential privacy would use.")
+    accuracy: str = Field(description="Its stated accuracy, in ranks.")
+    expected_error: float = Field(description="Its expected error, if the rows are spread evenly over the bounds.")
+    own_error: float = Field(description="The expected error of individual DP on the same rows.")
+    prefer: str = Field(description="dp or individual-dp: the model with the smaller expected error.")
+    words: str = Field(description="Which to prefer and why, in a sentence.")
+
+
+class PreviewDocument(BaseModel):
+    """A preview: the JSON of `discreet preview --json`."""
+
+    model_config = ConfigDict(extra="allow")
+    rehearsal: bool
+    question: str
+    mechanism: str
+    expected_error: float | None
+    prior_error: float | None
+    reason: str
+    accuracy: str
+    accuracy_by_rows: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description="How the accuracy depends on the number of rows selected, where that number is not public.",
+    )
+    candidates: list[dict[str, Any]]
+    guarantee: GuaranteeDocument
+    cost: GuaranteeDocument
+    times: int
+    warnings: list[str]
+    stored_epsilon: str | None
+    reuse: Literal["", "own", "shared", "degraded"] = Field(
+        description="Which stored answer would be told: your own, another analyst's, or another's with noise added."
+    )
+    pictured: bool = Field(description="Whether the answer will have a picture.")
+    error_of: str = Field(description="What the expected error is of; empty where it is 0 or not known.")
+    prior_use: str = Field(description="How the prior would be used, in a sentence; empty where none would.")
+    compared_with_dp: ComparedWithDpDocument | None = Field(
+        default=None, description="Plain differential privacy beside an individual-dp question; null for other models."
+    )
+    budget: list[BalanceDocument]
+
+
+PictureDocument = _build_document(
+    "PictureDocument", "Prior, noise and posterior as a Vega-Lite specification.", spec=dict[str, Any]
 )
-TOKEN_DOCUMENT: Example = {
-    "id": "08b27219b3a763b0e34f80f2763817aa",
-    "analyst": "ann",
-    "role": "analyst",
-    "created": 1794839958.28,
-    "expires": 1797431958.28,
-    "revoked": None,
-    "valid": True,
-}
-PRIOR: Example = {"name": "survey", "text": "normal(12000, 900)", "note": "last year's survey"}
-DATASET_LINE: Example = {"name": "registry", "engine": None, "deadline": 1.0, "padding": True, "jobs": False}
-JOB: Example = {
-    "id": "1841743def9e01339075c489819f12a2",
-    "kind": "ask",
-    "dataset": "registry",
-    "rehearsal": False,
-    "analyst": "ann",
-    "at": 1794839939.76,
-    "state": "done",
-    "stage": None,
-    "answer": ANSWER_ID,
-    "release": None,
-    "sweep": None,
-    "problem": None,
-    "files": [],
-}
-ENTRY: Example = {
-    "entry": 2,
-    "kind": "charge",
-    "at": "2026-11-16T14:38:30+00:00",
-    "snapshot": "1",
-    "analyst": "ann",
-    "query": SQL,
-    "model": "dp",
-    "epsilon": "1/10",
-    "spend": {"epsilon": "1/10", "rho": "1/200", "other": "0", "delta": "0"},
-    "part": None,
-    "answers": [ANSWER_ID],
-}
-PUBLIC_SCHEMA: Example = {
-    "name": "registry",
-    "neighbours": "replace-one",
-    "units": 50_000,
-    "columns": {
-        "age": {"kind": "integer", "role": "quasi-identifier", "lower": 17, "upper": 90, "step": 1},
-        "sex": {"kind": "nominal", "role": "quasi-identifier", "categories": ["F", "M"]},
-    },
-}
-SNAPSHOT: Example = {
-    "dataset": "registry",
-    "snapshot": "1",
-    "engine": "duckdb",
-    "made": "2026-11-16T14:38:30+00:00",
-    "disjoint": False,
-    "units_declared": 50_000,
-    "report": {"rows_read": 50_000, "columns": {"age": {"missing": 0, "unreadable": 33, "clipped": 135}}},
-}
-PLAN: Example = {
-    "method": "private-columns",
-    "guarantee": GUARANTEE,
-    "made": {"age": "cumulative counts of 74 cells: every cell, blocks of 11", "sex": "a count of every category"},
-    "expected_error": {"age": 0.00246, "sex": 0.00132},
-    "warnings": [],
-}
-ANSWER_DOCUMENT: Example = {
-    "id": ANSWER_ID,
-    "at": 1794839910.95,
-    "dataset": "registry",
-    "analyst": "ann",
-    "rehearsal": False,
-    "picture": True,
-    "request": {"question": "SELECT COUNT(*) FROM registry WHERE smoker", "epsilon": "0.1"},
-    "question": SQL,
-    "columns": ["COUNT(*)"],
-    "numbers": ["COUNT(*)"],
-    "dates": [],
-    "rows": [{"COUNT(*)": 12_186}],
-    "value": 12_186,
-    "headline": 12_186,
-    "intervals_95": [{"COUNT(*)": [12_156.0, 12_216.0]}],
-    "posteriors": [{"COUNT(*)": {"mean": 12_185.95, "median": 12_186.0, "interval_95": [12_156.0, 12_216.0]}}],
-    "reconciled": None,
-    "shaped_by_prior": False,
-    "prior_tail": None,
-    "prior_use": "",
-    "missed_accuracy": "",
-    "warning": None,
-    "meaning": MEANING,
-    "mechanism": "discrete Laplace",
-    "accuracy": "within 30 with a probability of at least 95 %",
-    "stored": False,
-    "entry": 2,
-    "spent_so_far": {"dp": "1/10"},
-    "guarantee": GUARANTEE,
-    "cost": GUARANTEE,
-}
-
-EXAMPLES: Mapping[str, Example] = {
-    "AnswerDocument": ANSWER_DOCUMENT,
-    "SessionAnswerDocument": ANSWER_DOCUMENT | {"session": SESSION_ID, "left": "2/5"},
-    "PreviewDocument": {
-        "question": SQL,
-        "mechanism": "discrete Laplace",
-        "expected_error": 14.14,
-        "prior_error": None,
-        "reason": "the one that fits what was asked",
-        "accuracy": "within 30 with a probability of at least 95 %",
-        "accuracy_by_rows": [],
-        "candidates": [
-            {
-                "aggregate": "COUNT(*)",
-                "mechanism": "discrete Laplace",
-                "expected_error": 14.14,
-                "cost": GUARANTEE,
-                "chosen": True,
-            }
-        ],
-        "guarantee": GUARANTEE,
-        "cost": GUARANTEE,
-        "times": 10,
-        "warnings": [],
-        "stored_epsilon": None,
-        "reuse": "",
-        "pictured": True,
-        "error_of": "of the raw answer",
-        "prior_use": "",
-        "compared_with_dp": None,
-        "budget": [DATASET_BALANCE, BALANCE],
-        "rehearsal": False,
-    },
-    "PictureDocument": {"spec": {"title": {"text": SQL}, "width": 640, "height": 280, "layer": []}},
-    "PriorDocument": {
-        "numeric": True,
-        "points": [9_040.29, 12_000.0, 14_959.71],
-        "probabilities": [0.01, 0.98, 0.01],
-        "names": None,
-        "mean": 12_000.0,
-        "interval_95": [10_236.0, 13_764.0],
-        "text": "about 12,000, between 10,236 and 13,764 with a probability of 95 %",
-    },
-    "SavedPriorDocument": PRIOR,
-    "SavedPriorsDocument": {"priors": [PRIOR]},
-    "SessionDocument": {
-        "id": SESSION_ID,
-        "dataset": "registry",
-        "rehearsal": False,
-        "closed": False,
-        "noise_scale": "20",
-        "epsilon": "1/2",
-        "left": "1/2",
-    },
-    "BudgetDocument": {"dataset": "registry", "analyst": "ann", "budget": [DATASET_BALANCE, BALANCE]},
-    "HistoryDocument": {"history": [ENTRY], "next": None},
-    "DataSetsDocument": {"datasets": [DATASET_LINE]},
-    "DataSetDocument": {
-        "name": "registry",
-        "rehearsal": False,
-        "jobs": False,
-        "deadline": 1.0,
-        "padding": True,
-        "schema": PUBLIC_SCHEMA,
-    },
-    "MeDocument": {"name": "ann", "role": "analyst", "expires": 1797431904.33, "datasets": ["registry"]},
-    "JobDocument": JOB,
-    "JobsDocument": {"jobs": [JOB]},
-    "NewTokenDocument": TOKEN_DOCUMENT | {"token": "dsc_" + "A" * 43},
-    "TokensDocument": {"tokens": [TOKEN_DOCUMENT]},
-    "GrantsDocument": {"grants": [{"dataset": "registry", "analyst": "ann"}]},
-    "SnapshotsDocument": {"snapshots": [SNAPSHOT]},
-    "ChainDocument": {"entries": 6, "head": "b74d659c94f6686de7780580a15c6266" * 2, "verified": True},
-    "ExpectedDocument": {"plans": [PLAN], "recommended": "private-columns"},
-    "WarningsDocument": {
-        "warnings": [{"kind": "overrun", "dataset": "registry", "text": "3 replies were late", "at": 1794839939.76}]
-    },
-    "HealthDocument": {"status": "ok"},
-}
 
 
+class PriorDocument(BaseModel):
+    """A prior as the planner reads it: cells and their probabilities."""
+
+    numeric: bool
+    points: list[float | str]
+    probabilities: list[float]
+    names: list[str] | None
+    mean: float | str | None
+    interval_95: list[float | str] | None
+    text: str
+
+
+class SavedPriorDocument(BaseModel):
+    """A prior that is kept."""
+
+    name: str
+    text: str
+    note: str
+
+
+SavedPriorsDocument = _build_document(
+    "SavedPriorsDocument", "All priors that you keep.", priors=list[SavedPriorDocument]
+)
+
+
+BudgetDocument = _build_document(
+    "BudgetDocument", "What is spent and left.", dataset=str, analyst=str | None, budget=list[BalanceDocument]
+)
+
+
+class EntryDocument(BaseModel):
+    """One line of the history, and the ids of the answers that belong to it."""
+
+    entry: int
+    kind: str
+    at: str
+    snapshot: str
+    analyst: str | None
+    query: str | None
+    model: str | None
+    epsilon: str | None
+    spend: dict[str, str] | None
+    part: dict[str, Any] | None
+    answers: list[str]
+
+
+class HistoryDocument(BaseModel):
+    """A page of what was asked, the latest first; `next`, if there is more, is `before` for the page after it."""
+
+    history: list[EntryDocument]
+    next: int | None
+
+
+class DataSetLine(BaseModel):
+    """One data set that you may ask."""
+
+    name: str
+    engine: str | None
+    deadline: float
+    padding: bool
+    jobs: bool
+
+
+DataSetsDocument = _build_document("DataSetsDocument", "The data sets that you may ask.", datasets=list[DataSetLine])
+
+
+class DataSetDocument(BaseModel):
+    """All that is public about a data set, and its clock."""
+
+    name: str
+    rehearsal: bool
+    public: dict[str, Any] = Field(alias="schema")
+    deadline: float
+    padding: bool
+    jobs: bool
+
+
+MeDocument = _build_document("MeDocument", "Who you are here.", name=str, role=str, expires=float, datasets=list[str])
+
+
+class JobDocument(BaseModel):
+    """Long work: seen as done at the doublings of the data set's deadline."""
+
+    id: str
+    kind: Literal["ask", "publish", "sweep"]
+    dataset: str
+    rehearsal: bool
+    analyst: str
+    at: float
+    state: Literal["waiting", "running", "done", "failed"]
+    stage: str | None
+    answer: str | None
+    release: dict[str, Any] | None
+    sweep: dict[str, Any] | None
+    problem: ProblemDocument | None
+    files: list[str]
+
+
+JobsDocument = _build_document("JobsDocument", "The latest jobs.", jobs=list[JobDocument])
+
+
+class TokenDocument(BaseModel):
+    """A token, without its secret."""
+
+    id: str
+    analyst: str
+    role: str
+    created: float
+    expires: float
+    revoked: float | None
+    valid: bool
+
+
+class NewTokenDocument(TokenDocument):
+    """A token with its secret, which is told this once."""
+
+    token: str
+
+
+TokensDocument = _build_document("TokensDocument", "Every token there ever was.", tokens=list[TokenDocument])
+
+
+class GrantDocument(BaseModel):
+    """An analyst who may ask a data set."""
+
+    dataset: str
+    analyst: str
+
+
+GrantsDocument = _build_document("GrantsDocument", "Who may ask what.", grants=list[GrantDocument])
+
+
+SnapshotsDocument = _build_document(
+    "SnapshotsDocument",
+    "Every registration of a data set, and what was seen then: for the custodian alone.",
+    snapshots=list[dict[str, Any]],
+)
+
+
+ChainDocument = _build_document(
+    "ChainDocument",
+    "A chain of hashes that was recomputed and holds; keep the head elsewhere.",
+    entries=int,
+    head=str,
+    verified=Literal[True],
+)
+
+
+ExpectedDocument = _build_document(
+    "ExpectedDocument",
+    "What private files would promise and how far off they would be.",
+    plans=list[dict[str, Any]],
+    recommended=str | None,
+)
+
+
+class WarningLine(BaseModel):
+    """Something a custodian should look at."""
+
+    kind: str
+    dataset: str | None
+    text: str
+    at: str | float | None
+
+
+WarningsDocument = _build_document(
+    "WarningsDocument", "All that a custodian should look at.", warnings=list[WarningLine]
+)
+
+
+class HealthDocument(BaseModel):
+    """Whether the service can answer."""
+
+    status: Literal["ok", "unavailable"]
+    failing: list[Literal["store", "ledger", "disk"]] | None = None
+    """Which checks fail; left out where none does."""
+
+
+EXAMPLES: Mapping[str, dict[str, object]] = json.loads(
+    (Path(__file__).parent / "api" / "examples.json").read_text(encoding="utf-8")
+)
+"""An example of every document that is a reply, by the name of its model."""
 OPEN_PATHS = ("/health",)
+REHEARSAL_PATH = "/v1/rehearsal/"
 COMMON_STATUSES = (400, 405, 413, 429, 500, 503)
 TOKEN_STATUSES = (401, 403, 404)
 WRITE_STATUSES = (409, 415, 422)
@@ -254,12 +370,12 @@ def get_operation_id(route: APIRoute) -> str:
     return build_operation_id(min(route.methods or {"GET"}), route.path_format)
 
 
-def build_link(method: str, path: str, **parameters: str) -> dict[str, Any]:
+def build_link(method: str, path: str, **parameters: str) -> dict[str, object]:
     """Link a reply to an operation, with where in the request or the reply its parameters stand."""
     return {"operationId": build_operation_id(method, path), "parameters": parameters}
 
 
-def build_openapi(api: FastAPI) -> dict[str, Any]:
+def build_openapi(api: FastAPI) -> OpenApiObject:
     """Build the whole document."""
     document = get_openapi(
         title=api.title, version=api.version, description=api.description, routes=api.routes, tags=api.openapi_tags
@@ -280,19 +396,28 @@ def build_openapi(api: FastAPI) -> dict[str, Any]:
             operation["responses"] = _list_refusals(path, method) | operation["responses"]
             operation["summary"] = operation["description"].split(". ")[0].split("\n")[0].rstrip(".")
             operation["security"] = [] if path in OPEN_PATHS else [{"token": []}]
+            if path.startswith(REHEARSAL_PATH):
+                _link_to_rehearsals(operation)
     return document
 
 
-def _list_refusals(path: str, method: str) -> dict[str, Any]:
+def _link_to_rehearsals(operation: OpenApiObject) -> None:
+    """A route and its rehearsal declare the same links: those of a rehearsal lead to rehearsals."""
+    for response in operation["responses"].values():
+        for link in response.get("links", {}).values():
+            link["operationId"] = re.sub("^([a-z]+)_datasets_", r"\1_rehearsal_datasets_", link["operationId"])
+
+
+def _list_refusals(path: str, method: str) -> dict[str, object]:
     statuses = {*COMMON_STATUSES, *EXTRA_STATUSES.get(path, ()), *(() if path in OPEN_PATHS else TOKEN_STATUSES)}
     statuses |= set(() if method == "get" else WRITE_STATUSES)
     return {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
 
 
-def _describe_refusal(status: int) -> dict[str, Any]:
+def _describe_refusal(status: int) -> dict[str, object]:
     """A status stands for one or two types of the catalogue."""
     titles = {problem_type.name: problem_type.title for problem_type in PROBLEM_TYPES if problem_type.status == status}
     examples = {name: {"value": HttpProblem(name).to_json()} for name in titles}
     content = {"schema": {"$ref": "#/components/schemas/ProblemDocument"}, "examples": examples}
-    response = {"description": "; ".join(titles.values()), "content": {MEDIA_TYPE: content}}
+    response: dict[str, object] = {"description": "; ".join(titles.values()), "content": {MEDIA_TYPE: content}}
     return response | ({"headers": REFUSAL_HEADERS[status]} if status in REFUSAL_HEADERS else {})

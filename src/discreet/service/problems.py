@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pydantic import BaseModel, ConfigDict
 from starlette.responses import JSONResponse
 
 from discreet.errors import BudgetExceeded, ClaimFailed, DiscreetError, Internal, InvalidInput, Unavailable, Unsupported
@@ -76,6 +77,28 @@ EXPLANATIONS = {
     "internal": "Something went wrong on our side. Sent again with the same Idempotency-Key it is not paid for twice.",
     "unavailable": "Something that is needed does not answer now. Send it again with the same Idempotency-Key.",
 }
+
+
+PROBLEM_EXAMPLE: Mapping[str, str | int] = {
+    "type": "/problems/budget-exceeded",
+    "title": "Answering would break the promise",
+    "status": 403,
+    "detail": "this answer costs epsilon 1, and 0.4 is left to ann",
+    "kind": "BudgetExceeded",
+    "exit": 3,
+}
+
+
+class ProblemDocument(BaseModel):
+    """RFC 9457: what went wrong, from a fixed catalogue."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [dict(PROBLEM_EXAMPLE)]})
+    type: str
+    title: str
+    status: int
+    detail: str
+    kind: str | None
+    exit: int | None
 
 
 class HttpProblem(Exception):

@@ -6,10 +6,10 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from discreet.answers.answer import Answer
 from discreet.client.encode_requests import MAX_KEY_LENGTH
@@ -27,9 +27,19 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.query.query import Query
 from discreet.query.validate import count_answer_numbers, parse_question
 from discreet.release.manifest import find_next_release_number
-from discreet.release.methods import SyntheticRecipe, build_method
+from discreet.release.methods import ReleaseMethod, SyntheticRecipe
 from discreet.schema import Schema
 from discreet.service.api.dependencies import DatasetContext
+from discreet.service.api.models import (
+    Ask,
+    OpenSession,
+    QuestionModel,
+    ReleaseRequest,
+    RequestModel,
+    SessionAsk,
+    Sweep,
+    parse_fields,
+)
 from discreet.service.config import Limits
 from discreet.service.dataset_registry import Service
 from discreet.service.problems import HttpProblem, build_not_found
@@ -53,8 +63,7 @@ EPSILON_SQUARED_PER_RHO = 100
 """At a delta of about 1e-9, the square of epsilon is this many times rho."""
 NO_PICTURE = "this answer is stored no longer, or a nearer one is: its numbers stay, its picture is gone"
 SESSION_ENDED = "this session ended when the service was started again; what is left of it is lost; open another"
-SERVICE_FIELDS = ("method", "format", "report")
-RequestBody = Mapping[str, Any]
+Question = TypeVar("Question", bound=QuestionModel)
 
 
 def read_idempotency_key(header: str | None) -> str:
@@ -66,47 +75,43 @@ def read_idempotency_key(header: str | None) -> str:
     return header
 
 
-def expand_saved_prior(service: Service, analyst: str, body: RequestBody) -> dict[str, Any]:
-    """Write out the saved prior of a request: a prior is fixed when the question comes."""
-    prior = body.get("prior")
-    if prior is None or not prior.startswith("@"):
-        return dict(body)
+def expand_question(service: Service, analyst: str, body: Question) -> Question:
+    """Write out the saved prior of a question: a prior is fixed when the question comes."""
+    if body.prior is None:
+        return body
+    return body.model_copy(update={"prior": expand_saved_prior(service, analyst, body.prior)})
+
+
+def expand_saved_prior(service: Service, analyst: str, prior: str) -> str:
+    """Return the text of a prior; of one that is kept under a name, as @name, what is kept."""
+    if not prior.startswith("@"):
+        return prior
     name = prior[1:]
     for saved_prior in list_saved_priors(service.store, analyst):
         if saved_prior.name == name:
-            return {**body, "prior": saved_prior.text}
+            return saved_prior.text
     raise InvalidInput(f"you keep no prior called {name[:40]!r}; save it first, or write it out")
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionRequest:
-    """A request for an answer or a preview, once its body is read."""
-
-    query: Query
-    options: QueryOptions
-    stored_only: bool = False
-
-
 def parse_question_request(
-    service: Service, schema: Schema, body: RequestBody, key: str | None = None
-) -> QuestionRequest:
-    """Check a request against the limits, and read its question and options."""
-    query = check_limits(service.config.limits, schema, body)
-    if all(body.get(name) is None for name in NOISE_OPTIONS):
+    service: Service, schema: Schema, body: QuestionModel, key: str | None = None
+) -> tuple[Query, QueryOptions]:
+    """Check a request for an answer or a preview against the limits, and read its question and options."""
+    query = check_limits(service.config.limits, schema, body.question, body.prior)
+    values = {name: value for name, value in body if name in OPTION_READERS and value is not None}
+    if values.keys().isdisjoint(NOISE_OPTIONS):
         raise InvalidInput('say how much noise there may be: "epsilon": "0.1" or "accuracy": "±50 at 95%"')
-    values = {name: body[name] for name in OPTION_READERS if body.get(name) is not None}
     numbers = {name: parse_request_number(value, name) for name, value in values.items() if OPTION_READERS[name].number}
-    return QuestionRequest(query, read_query_options(values | numbers | {"key": key}), bool(body.get("stored_only")))
+    return query, read_query_options(values | numbers | {"key": key})
 
 
-def check_limits(limits: Limits, schema: Schema, body: RequestBody) -> Query:
+def check_limits(limits: Limits, schema: Schema, question: str, prior: str | None = None) -> Query:
     """Refuse a prior or a reply that is too large, from the request alone; return the parsed question."""
-    prior = body.get("prior")
     if prior is not None and is_weights_text(prior) and prior.count(":") > limits.prior:
         raise InvalidInput(
             f"a prior has at most {limits.prior} weights here; use fewer, or a shape such as normal(38, 6)"
         )
-    query = parse_question(body["question"], schema)
+    query = parse_question(question, schema)
     if count_answer_numbers(query, schema) > limits.bins:
         raise InvalidInput(
             f"an answer has at most {limits.bins} numbers here, its groups or bins times the numbers in each; "
@@ -146,25 +151,24 @@ def parse_request_number(value: object, name: str) -> Fraction:
     return parse_rational(value, name) if isinstance(value, str) else as_rational(value, name)
 
 
-def preview_request(service: Service, custodian: Custodian, analyst: str, body: RequestBody) -> dict[str, object]:
+def preview_request(service: Service, custodian: Custodian, analyst: str, body: QuestionModel) -> dict[str, object]:
     """Preview a question; nothing is charged."""
-    request = parse_question_request(service, custodian.schema, body)
-    preview = custodian._preview(request.query, request.options, analyst)
-    _check_planned_epsilon(service.config.limits, request.options, preview.guarantee)
+    query, options = parse_question_request(service, custodian.schema, body)
+    preview = custodian._preview(query, options, analyst)
+    _check_planned_epsilon(service.config.limits, options, preview.guarantee)
     return preview_to_json(preview)
 
 
-def find_stored_answer(
-    service: Service, dataset: str, rehearsal: bool, analyst: str, key: str, body: RequestBody
-) -> StoredAnswer | None:
-    """Find the answer that this request has already; the key of another request is refused."""
-    stored_answer = find_answer_by_key(service.store, dataset, rehearsal, analyst, key)
-    return None if stored_answer is None else require_same_request(stored_answer, body)
+def find_stored_answer(context: DatasetContext, key: str, asked: str) -> StoredAnswer | None:
+    """Find the answer that a request has already, by its canonical text; the key of another request is refused."""
+    names = context.name, context.rehearsal, context.principal.name, key
+    stored_answer = find_answer_by_key(context.service.store, *names)
+    return None if stored_answer is None else require_same_request(stored_answer, asked)
 
 
-def require_same_request(stored_answer: StoredAnswer, body: RequestBody) -> StoredAnswer:
+def require_same_request(stored_answer: StoredAnswer, asked: str) -> StoredAnswer:
     """Refuse a stored answer to another request under the same key."""
-    if stored_answer.asked != canonicalize_request(dict(body)):
+    if stored_answer.asked != asked:
         raise build_key_conflict(stored_answer.key)
     return stored_answer
 
@@ -180,18 +184,17 @@ def answer_request(
     rehearsal: bool,
     analyst: str,
     key: str,
-    body: RequestBody,
+    body: Ask,
     received_at: float,
 ) -> StoredAnswer:
     """Answer a request, and store the answer under its key; or refuse before anything is charged."""
-    request = parse_question_request(service, custodian.schema, body, key)
-    query, options = request.query, request.options
+    query, options = parse_question_request(service, custodian.schema, body, key)
     guarantee = None
     if options.epsilon is None:
         with suppress(BudgetExceeded):  # under its key it may be paid for already
             guarantee = custodian.validate(query, options, analyst).guarantee
     _check_planned_epsilon(service.config.limits, options, guarantee)
-    payer = custodian.cached_only() if request.stored_only else custodian
+    payer = custodian.cached_only() if body.stored_only else custodian
     build_answer = payer._charge_and_measure(query, options, analyst)
     with serialize_large_steps(count_answer_numbers(query, custodian.schema) > LARGE_REPLY_NUMBERS):
         answer = build_answer()
@@ -206,16 +209,16 @@ def build_stored_answer(
     rehearsal: bool,
     analyst: str,
     key: str,
-    body: RequestBody,
+    body: RequestModel,
     answer: Answer,
-    additions: Mapping[str, Any],
+    additions: Mapping[str, object],
     received_at: float,
 ) -> StoredAnswer:
     """Write an answer as it is stored: its document with a new id; its picture is drawn when it is looked at."""
     answer_id, dataset = generate_identifier(), custodian.schema.name
     head = {"id": answer_id, "at": received_at, "dataset": dataset, "analyst": analyst, "rehearsal": rehearsal}
     with serialize_large_steps(len(answer.rows) * len(answer.numbers) > LARGE_REPLY_NUMBERS):
-        details = {"picture": answer.picture is not None, "request": dict(body)}
+        details = {"picture": answer.picture is not None, "request": body.list_sent()}
         text = json.dumps(head | details | answer.to_json() | dict(additions))
     return StoredAnswer(
         id=answer_id,
@@ -223,7 +226,7 @@ def build_stored_answer(
         rehearsal=rehearsal,
         analyst=analyst,
         key=key,
-        asked=canonicalize_request(dict(body)),
+        asked=canonicalize_request(body.list_sent()),
         entry=answer.entry,
         at=received_at,
         document=text,
@@ -235,11 +238,10 @@ def render_answer_picture(service: Service, custodian: Custodian, stored_answer:
     """Return the picture of a stored answer; it is drawn at the first look, from stored draws, without charge."""
     if stored_answer.picture is not None or not json.loads(stored_answer.document)["picture"]:
         return stored_answer.picture
-    body = json.loads(stored_answer.asked)
-    request = parse_question_request(service, custodian.schema, body, stored_answer.key)
-    payer, analyst = custodian.cached_only(), stored_answer.analyst
+    body = parse_fields(Ask, json.loads(stored_answer.asked))
+    query, options = parse_question_request(service, custodian.schema, body, stored_answer.key)
     try:
-        answer = payer._charge_and_measure(request.query, request.options, analyst)()
+        answer = custodian.cached_only()._charge_and_measure(query, options, stored_answer.analyst)()
     except (InvalidInput, BudgetExceeded):
         raise InvalidInput(NO_PICTURE) from None
     rows = json.loads(json.dumps(answer.to_json()["rows"]))
@@ -251,7 +253,7 @@ def render_answer_picture(service: Service, custodian: Custodian, stored_answer:
     return spec
 
 
-def open_stored_session(context: DatasetContext, key: str, body: dict[str, Any]) -> dict[str, object]:
+def open_stored_session(context: DatasetContext, key: str, body: OpenSession) -> dict[str, object]:
     """Open a session and pay for it, once under its key."""
     if context.dataset.runs_as_jobs:
         raise Unsupported("there are no sessions where questions run as jobs; ask the questions one by one")
@@ -268,37 +270,35 @@ def open_stored_session(context: DatasetContext, key: str, body: dict[str, Any])
             raise
 
 
-def _build_session(context: DatasetContext, key: str, body: dict[str, Any]) -> StoredSession:
-    scale = parse_noise_scale(parse_request_number(body["noise_scale"], "noise_scale"))
-    epsilon = as_positive(parse_request_number(body["epsilon"], "epsilon"), "epsilon")
+def _build_session(context: DatasetContext, key: str, body: OpenSession) -> StoredSession:
+    scale = parse_noise_scale(parse_request_number(body.noise_scale, "noise_scale"))
+    epsilon = as_positive(parse_request_number(body.epsilon, "epsilon"), "epsilon")
     check_epsilon(epsilon)
     check_min_epsilon(context.service.config.limits, epsilon)
     names = context.name, context.rehearsal, context.principal.name, key
     return StoredSession(create_session_id(context.service.run_id), *names, str(scale), str(epsilon))
 
 
-def answer_in_session(context: DatasetContext, session_id: str, key: str, body: dict[str, Any]) -> StoredAnswer:
+def answer_in_session(context: DatasetContext, session_id: str, key: str, body: SessionAsk) -> StoredAnswer:
     """Answer a counting question in a session; the same one at the same noise scale has the same answer."""
     stored_session = find_own_session(context, session_id)
     if stored_session.closed:
         raise InvalidInput("the session is closed; open another")
-    check_limits(context.service.config.limits, context.schema, body)
-    scale = None if body.get("noise_scale") is None else parse_request_number(body["noise_scale"], "noise_scale")
-    session_body = body | {"session": stored_session.id}  # in another session it is another request
-    stored_answer = find_stored_answer(
-        context.service, context.name, context.rehearsal, stored_session.analyst, key, session_body
-    )
+    check_limits(context.service.config.limits, context.schema, body.question)
+    scale = None if body.noise_scale is None else parse_request_number(body.noise_scale, "noise_scale")
+    # In another session it is another request.
+    asked = canonicalize_request(body.list_sent() | {"session": stored_session.id})
+    stored_answer = find_stored_answer(context, key, asked)
     if stored_answer is not None:
         return stored_answer
     with context.lease_custodian() as custodian:
         session = resume_stored_session(context, custodian, stored_session)
-        answer = session.answer(body["question"], scale)
+        answer = session.answer(body.question, scale)
         additions = {"session": stored_session.id, "left": str(session.left), "picture": False}
         new_answer = build_stored_answer(
             custodian, context.rehearsal, stored_session.analyst, key, body, answer, additions, context.received_at
         )
-    new_answer = replace(new_answer, asked=canonicalize_request(session_body))
-    return require_same_request(keep_answer(context.service.store, new_answer), session_body)
+    return require_same_request(keep_answer(context.service.store, replace(new_answer, asked=asked)), asked)
 
 
 def describe_session(context: DatasetContext, session_id: str) -> dict[str, object]:
@@ -346,9 +346,9 @@ def _session_to_json(stored_session: StoredSession, session: CountingSession) ->
     return document | numbers
 
 
-def check_release_request(custodian: Custodian, body: RequestBody) -> None:
+def check_release(custodian: Custodian, method: ReleaseMethod) -> None:
     """Refuse a release that the schema and the budget alone show to be impossible."""
-    recipe = build_method(body["method"], _select_release_options(body)).resolve(custodian.schema)
+    recipe = method.resolve(custodian.schema)
     if isinstance(recipe, SyntheticRecipe) and recipe.delta is None:  # with a delta, the plan tells what it costs
         _check_budget(custodian, recipe.epsilon)
 
@@ -365,14 +365,13 @@ def _check_budget(custodian: Custodian, epsilon: Fraction) -> None:
 
 
 def publish_in_folder(
-    custodian: Custodian, body: RequestBody, folder: Path, progress: Callable[[str], None], key: str
+    custodian: Custodian, body: ReleaseRequest, folder: Path, progress: Callable[[str], None], key: str
 ) -> dict[str, object]:
     """Make a release in a folder; return its JSON, with file names instead of paths."""
     name = f"{custodian.schema.name}-{find_next_release_number(DatasetDir(custodian.schema))}"
-    output = folder / ("columns" if body.get("apart") else f"{name}.{body.get('format', 'csv')}")
-    report = folder / f"{name}-report.html" if body.get("report", True) else None
-    method = build_method(body["method"], _select_release_options(body))
-    release = custodian.publish(method, output, report=report, progress=progress, key=key)
+    output = folder / ("columns" if body.list_sent().get("apart") else f"{name}.{body.format}")
+    report = folder / f"{name}-report.html" if body.report else None
+    release = custodian.publish(body.build(), output, report=report, progress=progress, key=key)
     document = release.to_json()
     document["files"] = [str(file.relative_to(folder)) for file in release.files]
     document["manifest_file"] = str(release.manifest_file.relative_to(folder))
@@ -380,25 +379,19 @@ def publish_in_folder(
 
 
 def sweep_in_folder(
-    custodian: Custodian, body: RequestBody, folder: Path, progress: Callable[[str], None]
+    custodian: Custodian, body: Sweep, folder: Path, progress: Callable[[str], None]
 ) -> dict[str, object]:
     """Compare methods over k, with a report in a folder; return its JSON."""
-    ks, methods = body.get("ks", "k=3..300"), tuple(body.get("methods", ()))
-    t = None if body.get("t") is None else parse_request_number(body["t"], "t")
-    return custodian.sweep(ks, methods, folder / "sweep.html", t=t, progress=progress).to_json()
+    t = None if body.t is None else parse_request_number(body.t, "t")
+    return custodian.sweep(body.ks, body.methods, folder / "sweep.html", t=t, progress=progress).to_json()
 
 
-def estimate_requested_release(custodian: Custodian, body: RequestBody) -> dict[str, object]:
-    """Tell what private files would promise, and their expected errors."""
+def estimate_releases(custodian: Custodian, method: str | None, options: Mapping[str, object]) -> dict[str, object]:
+    """Tell what private files would promise, and their expected errors; without a method, of all that can be made."""
     from discreet.synthetic.file_plan import recommend_method
 
-    method = body.get("method")
-    plans = custodian.estimate_error(method, **_select_release_options(body))
+    plans = custodian.estimate_error(method, **options)
     return {
         "plans": [plan.to_json() for plan in plans],
         "recommended": recommend_method(plans) if method is None else None,
     }
-
-
-def _select_release_options(body: RequestBody) -> dict[str, object]:
-    return {name: value for name, value in body.items() if name not in SERVICE_FIELDS}

@@ -8,17 +8,34 @@ from dataclasses import dataclass
 from time import time
 from typing import Annotated, Any, cast
 
-from fastapi import Depends, Header, Path, Request
+from fastapi import APIRouter, Depends, Header, Path, Request
+from fastapi.routing import APIRoute
 from starlette.responses import JSONResponse, Response
 
 from discreet.custodian import Custodian
 from discreet.schema import Schema
 from discreet.service.dataset_registry import ServedDataset, Service
-from discreet.service.middleware.auth import REHEARSAL_PREFIXES, Principal
+from discreet.service.middleware.auth import REHEARSAL_PREFIXES
+from discreet.service.middleware.deadline import get_request_state
+from discreet.service.openapi import OpenApiObject, build_link
 from discreet.service.problems import HttpProblem, build_not_found
-from discreet.service.store.tokens import list_granted_datasets
+from discreet.service.store.tokens import Principal, list_granted_datasets
 
 DatasetName = Annotated[str, Path(description="The name of a data set.", examples=["registry"])]
+
+
+class DatasetRouter(APIRouter):
+    """Routes about one data set; `rehearsal` has the same routes about its rehearsal."""
+
+    def __init__(self, start: str, tag: str, route_class: type[APIRoute] = APIRoute) -> None:
+        super().__init__(prefix=f"{start}/datasets/{{dataset}}", tags=[tag], route_class=route_class)
+        rehearsal_prefix = f"{start}/rehearsal/datasets/{{dataset}}"
+        self.rehearsal = APIRouter(prefix=rehearsal_prefix, tags=["rehearsal"], route_class=route_class)
+
+    def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        """Add a route, and the same one for rehearsals."""
+        super().add_api_route(path, endpoint, **options)
+        self.rehearsal.add_api_route(path, endpoint, **options)
 
 
 def _skip_wait() -> None:
@@ -47,6 +64,11 @@ class DatasetContext:
         """What is public of the data set."""
         return self.dataset.schema
 
+    @property
+    def history_owner(self) -> str | None:
+        """Whose account and history the sender sees: their own, or for a custodian, None, those of the data set."""
+        return None if self.principal.is_custodian else self.principal.name
+
     def lease_custodian(self) -> AbstractContextManager[Custodian]:
         """Lease the custodian of the data set, or of its rehearsal."""
         return self.service.registry.lease_custodian(self.name, self.rehearsal)
@@ -59,7 +81,7 @@ def get_service(request: Request) -> Service:
 
 def get_principal(request: Request) -> Principal:
     """Get who sent the request; refuse where nobody is known."""
-    principal: Principal | None = getattr(request.state, "principal", None)
+    principal = get_request_state(request.scope).principal
     if principal is None:
         raise HttpProblem("unauthenticated")
     return principal
@@ -70,7 +92,7 @@ def require_custodian(request: Request) -> Principal:
     principal = get_principal(request)
     if not principal.is_custodian:
         raise HttpProblem("forbidden")
-    request.state.unpadded = True
+    get_request_state(request.scope).unpadded = True
     return principal
 
 
@@ -80,10 +102,9 @@ def enter_dataset(request: Request, dataset: str, rehearsal: bool = False) -> Da
     served_dataset = service.registry.find_dataset(dataset)
     if served_dataset is None or dataset not in list_visible_datasets(service, principal):
         raise build_not_found()
-    request.state.deadline = served_dataset.config.deadline
-    request.state.dataset = served_dataset.schema.name
-    make_barrier = getattr(request.state, "moment", None)
-    release_barrier = _skip_wait if make_barrier is None else make_barrier(served_dataset.config.deadline).wait
+    state, deadline = get_request_state(request.scope), served_dataset.config.deadline
+    state.deadline, state.dataset = deadline, served_dataset.schema.name
+    release_barrier = _skip_wait if state.build_barrier is None else state.build_barrier(deadline).wait
     return DatasetContext(service, principal, served_dataset, rehearsal, time(), release_barrier)
 
 
@@ -105,7 +126,7 @@ def get_managed_context(request: Request, dataset: DatasetName) -> DatasetContex
     """Enter the data set of a custodian's route: first the role, so that an analyst learns nothing about names."""
     require_custodian(request)
     context = enter_dataset(request, dataset, _is_rehearsal(request))
-    request.state.unpadded = True
+    get_request_state(request.scope).unpadded = True
     return context
 
 
@@ -127,6 +148,7 @@ IdempotencyKey = Annotated[
         pattern="^[ -~]{1,200}$",
     ),
 ]
+JOB_LINKS = {"look": build_link("GET", "/v1/jobs/{job}", job="$response.body#/id")}
 KEY_HEADERS = {
     "Idempotency-Key": {
         "description": "The name of this request: as it was sent, or a new one; a retry with it never pays twice.",
@@ -135,12 +157,12 @@ KEY_HEADERS = {
 }
 
 
-def describe_reply(model: type, **extras: Any) -> dict[str, Any]:
+def describe_reply(model: type, **extras: object) -> OpenApiObject:
     """Describe a JSON reply by its model, for OpenAPI alone; `extras` are its links and headers."""
     return {"model": model, "description": " ".join((model.__doc__ or "").split())} | extras
 
 
-def describe_text_reply(kind: str, description: str) -> dict[str, Any]:
+def describe_text_reply(kind: str, description: str) -> OpenApiObject:
     """Describe a reply that is not JSON, for OpenAPI."""
     return {"description": description, "content": {kind: {"schema": {"type": "string"}}}}
 

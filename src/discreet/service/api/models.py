@@ -1,7 +1,4 @@
-"""Models that requests are checked against, and models of replies, which serve OpenAPI alone.
-
-The JSON of replies is that of the command line.
-"""
+"""Models of the bodies of requests, which are checked against them."""
 
 from __future__ import annotations
 
@@ -9,23 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     RootModel,
     StrictBool,
     StrictFloat,
     StrictInt,
     StrictStr,
+    ValidationError,
     create_model,
 )
 
+from discreet.errors import InvalidInput
 from discreet.release.method_options import Option
-from discreet.release.methods import METHODS, SYNTHETIC_METHODS, list_synthetic_options
+from discreet.release.methods import METHODS, SYNTHETIC_METHODS, ReleaseMethod, build_method, list_synthetic_options
 
 
 def _require_storable(text: str) -> str:
@@ -40,11 +40,10 @@ Text = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 LongText = Annotated[StrictStr, Field(min_length=1, max_length=60_000)]
 QuestionText = Annotated[StrictStr, Field(min_length=1, max_length=60_000, description="SQL text.")]
-Cell = int | float | bool | str | None
 EXAMPLE_QUESTION = "SELECT COUNT(*) FROM registry WHERE smoker"
 
 
-def _with_example(**fields: Any) -> ConfigDict:
+def _with_example(**fields: JsonValue) -> ConfigDict:
     """The example of a body; the rest of the configuration is inherited."""
     return ConfigDict(json_schema_extra={"examples": [fields]})
 
@@ -64,6 +63,23 @@ class RequestModel(BaseModel):
     """A body: nothing in it that is not declared."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=True)
+
+    def list_sent(self) -> dict[str, object]:
+        """List the fields that were sent, by name: what is stored of a request."""
+        return self.model_dump(exclude_unset=True)
+
+
+Body = TypeVar("Body", bound=RequestModel)
+
+
+def parse_fields(model: type[Body], fields: Mapping[str, object]) -> Body:
+    """Parse fields as a body of the API."""
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        location = " ".join(str(part)[:40] for part in first["loc"][:1]) or "the form"
+        raise InvalidInput(f"{location}: {first['msg'][:1].lower()}{first['msg'][1:200]}") from None
 
 
 class QuestionModel(RequestModel):
@@ -219,11 +235,21 @@ class ReleaseRequest(RequestModel):
 
     format: Literal["csv", "parquet"] = Field("csv", description="What the file is.")
     report: StrictBool = Field(True, description="Whether a report for the custodian is made too.")
+    if TYPE_CHECKING:
+        method: str  # each method has a body of its own, with this one name
+
+    def list_options(self) -> dict[str, object]:
+        """List the options of the method that were sent, by name."""
+        return self.model_dump(exclude_unset=True, exclude={"method", "format", "report"})
+
+    def build(self) -> ReleaseMethod:
+        """Build the method with its options."""
+        return build_method(self.method, self.list_options())
 
 
 def _build_model(
-    name: str, base: type[RequestModel], help_text: str | None, options: Mapping[str, tuple[Option, object]]
-) -> type[RequestModel]:
+    name: str, base: type[Body], help_text: str | None, options: Mapping[str, tuple[Option, object]]
+) -> type[Body]:
     """Build the model of a body whose fields are the options of a release method."""
     fields: dict[str, Any] = {}
     for option, default in options.values():
@@ -237,13 +263,21 @@ def _build_model(
     return create_model(title, __base__=base, __doc__=help_text, **fields)
 
 
-RELEASE_MODELS: Mapping[str, type[RequestModel]] = {
+RELEASE_MODELS: Mapping[str, type[ReleaseRequest]] = {
     name: _build_model(name, ReleaseRequest, method.__doc__, method.list_options()) for name, method in METHODS.items()
 }
 """The body of a release by its method."""
 if TYPE_CHECKING:
-    Publish = RequestModel
-    Expect = RequestModel
+
+    class Publish(RequestModel):
+        """A release to be made."""
+
+        root: ReleaseRequest
+
+    class Expect(RequestModel):
+        """A private file to be planned."""
+
+        method: str | None
 else:
 
     class Publish(RootModel[Annotated[reduce(or_, RELEASE_MODELS.values()), Field(discriminator="method")]]):
@@ -283,350 +317,3 @@ class SessionAsk(RequestModel):
     model_config = _with_example(question=EXAMPLE_QUESTION)
     question: QuestionText
     noise_scale: Number | None = Field(None, description="Another scale than the session's, for this count.")
-
-
-class SessionDocument(BaseModel):
-    """A session, and how much of its epsilon no answer uses yet."""
-
-    id: str
-    dataset: str
-    rehearsal: bool
-    closed: bool
-    noise_scale: str
-    epsilon: str
-    left: str
-
-
-class ProblemDocument(BaseModel):
-    """RFC 9457: what went wrong, from a fixed catalogue."""
-
-    model_config = _with_example(
-        type="/problems/budget-exceeded",
-        title="Answering would break the promise",
-        status=403,
-        detail="this answer costs epsilon 1, and 0.4 is left to ann",
-        kind="BudgetExceeded",
-        exit=3,
-    )
-    type: str
-    title: str
-    status: int
-    detail: str
-    kind: str | None
-    exit: int | None
-
-
-class GuaranteeDocument(BaseModel):
-    """What is promised, to whom."""
-
-    model_config = ConfigDict(extra="allow")
-    model: str
-
-
-class BalanceDocument(BaseModel):
-    """What is spent and left of one account in one model; without an analyst it is the data set's."""
-
-    model: str
-    analyst: str | None
-    spent: dict[str, str | None]
-    cap: dict[str, str]
-    left: str
-    flags: list[str]
-
-
-class AnswerDocument(BaseModel):
-    """An answer: the JSON of `discreet ask --json`, and where it is kept."""
-
-    model_config = ConfigDict(extra="allow")
-    id: str
-    at: float
-    dataset: str
-    analyst: str
-    rehearsal: bool
-    picture: bool
-    request: dict[str, Any]
-    question: str
-    columns: list[str]
-    numbers: list[str] = Field(description="The columns that were drawn.")
-    dates: list[str] = Field(description="Those of them that are dates.")
-    rows: list[dict[str, Cell]]
-    value: Cell = Field(None, description="The one number there is, where there is one.")
-    headline: Cell = Field(None, description="The same, as near as it can be told.")
-    intervals_95: list[dict[str, list[Cell] | None]]
-    posteriors: list[dict[str, dict[str, Any] | None]] | None
-    reconciled: dict[str, Any] | None = Field(
-        description="The counts made to fit what must be true. use_for_sums says whether to add up these or the raw "
-        "rows, and advice says why; advice is empty where the reconciled ones serve for sums too."
-    )
-    shaped_by_prior: bool
-    prior_tail: bool | None = Field(description="Whether a tail was mixed into the prior; null where none was used.")
-    prior_use: str = Field(description="How the prior was used, in a sentence.")
-    missed_accuracy: str = Field(
-        "", description="That the answer is less accurate than was requested, in a sentence; empty where it is not."
-    )
-    warning: str | None
-    meaning: str
-    mechanism: str
-    accuracy: str
-    stored: bool
-    entry: int | None
-    spent_so_far: dict[str, str | None]
-    guarantee: GuaranteeDocument
-    cost: GuaranteeDocument
-    ranges: list[dict[str, Any]] = Field(default_factory=list, description="The counts of ranges that were asked for.")
-    population: list[dict[str, Any]] = Field(default_factory=list, description="The same for the population.")
-
-
-class SessionAnswerDocument(AnswerDocument):
-    """An answer in a session, and how much of the session's epsilon no answer uses yet."""
-
-    session: str
-    left: str
-
-
-class ComparedWithDpDocument(BaseModel):
-    """What an individual-dp question would be as a dp question of the same epsilon, and which of the two to prefer."""
-
-    mechanism: str = Field(description="The mechanism that plain differential privacy would use.")
-    accuracy: str = Field(description="Its stated accuracy, in ranks.")
-    expected_error: float = Field(description="Its expected error, if the rows are spread evenly over the bounds.")
-    own_error: float = Field(description="The expected error of individual DP on the same rows.")
-    prefer: str = Field(description="dp or individual-dp: the model with the smaller expected error.")
-    words: str = Field(description="Which to prefer and why, in a sentence.")
-
-
-class PreviewDocument(BaseModel):
-    """A preview: the JSON of `discreet preview --json`."""
-
-    model_config = ConfigDict(extra="allow")
-    rehearsal: bool
-    question: str
-    mechanism: str
-    expected_error: float | None
-    prior_error: float | None
-    reason: str
-    accuracy: str
-    accuracy_by_rows: list[dict[str, Any]] = Field(
-        default_factory=list,
-        description="How the accuracy depends on the number of rows selected, where that number is not public.",
-    )
-    candidates: list[dict[str, Any]]
-    guarantee: GuaranteeDocument
-    cost: GuaranteeDocument
-    times: int
-    warnings: list[str]
-    stored_epsilon: str | None
-    reuse: Literal["", "own", "shared", "degraded"] = Field(
-        description="Which stored answer would be told: your own, another analyst's, or another's with noise added."
-    )
-    pictured: bool = Field(description="Whether the answer will have a picture.")
-    error_of: str = Field(description="What the expected error is of; empty where it is 0 or not known.")
-    prior_use: str = Field(description="How the prior would be used, in a sentence; empty where none would.")
-    compared_with_dp: ComparedWithDpDocument | None = Field(
-        default=None, description="Plain differential privacy beside an individual-dp question; null for other models."
-    )
-    budget: list[BalanceDocument]
-
-
-class PictureDocument(BaseModel):
-    """Prior, noise and posterior as a Vega-Lite specification."""
-
-    spec: dict[str, Any]
-
-
-class PriorDocument(BaseModel):
-    """A prior as the planner reads it: cells and their probabilities."""
-
-    numeric: bool
-    points: list[float | str]
-    probabilities: list[float]
-    names: list[str] | None
-    mean: float | str | None
-    interval_95: list[float | str] | None
-    text: str
-
-
-class SavedPriorDocument(BaseModel):
-    """A prior that is kept."""
-
-    name: str
-    text: str
-    note: str
-
-
-class SavedPriorsDocument(BaseModel):
-    """All priors that you keep."""
-
-    priors: list[SavedPriorDocument]
-
-
-class BudgetDocument(BaseModel):
-    """What is spent and left."""
-
-    dataset: str
-    analyst: str | None
-    budget: list[BalanceDocument]
-
-
-class EntryDocument(BaseModel):
-    """One line of the history, and the ids of the answers that belong to it."""
-
-    entry: int
-    kind: str
-    at: str
-    snapshot: str
-    analyst: str | None
-    query: str | None
-    model: str | None
-    epsilon: str | None
-    spend: dict[str, str] | None
-    part: dict[str, Any] | None
-    answers: list[str]
-
-
-class HistoryDocument(BaseModel):
-    """A page of what was asked, the latest first; `next`, if there is more, is `before` for the page after it."""
-
-    history: list[EntryDocument]
-    next: int | None
-
-
-class DataSetLine(BaseModel):
-    """One data set that you may ask."""
-
-    name: str
-    engine: str | None
-    deadline: float
-    padding: bool
-    jobs: bool
-
-
-class DataSetsDocument(BaseModel):
-    """The data sets that you may ask."""
-
-    datasets: list[DataSetLine]
-
-
-class DataSetDocument(BaseModel):
-    """All that is public about a data set, and its clock."""
-
-    name: str
-    rehearsal: bool
-    public: dict[str, Any] = Field(alias="schema")
-    deadline: float
-    padding: bool
-    jobs: bool
-
-
-class MeDocument(BaseModel):
-    """Who you are here."""
-
-    name: str
-    role: str
-    expires: float
-    datasets: list[str]
-
-
-class JobDocument(BaseModel):
-    """Long work: seen as done at the doublings of the data set's deadline."""
-
-    id: str
-    kind: Literal["ask", "publish", "sweep"]
-    dataset: str
-    rehearsal: bool
-    analyst: str
-    at: float
-    state: Literal["waiting", "running", "done", "failed"]
-    stage: str | None
-    answer: str | None
-    release: dict[str, Any] | None
-    sweep: dict[str, Any] | None
-    problem: ProblemDocument | None
-    files: list[str]
-
-
-class JobsDocument(BaseModel):
-    """The latest jobs."""
-
-    jobs: list[JobDocument]
-
-
-class TokenDocument(BaseModel):
-    """A token, without its secret."""
-
-    id: str
-    analyst: str
-    role: str
-    created: float
-    expires: float
-    revoked: float | None
-    valid: bool
-
-
-class NewTokenDocument(TokenDocument):
-    """A token with its secret, which is told this once."""
-
-    token: str
-
-
-class TokensDocument(BaseModel):
-    """Every token there ever was."""
-
-    tokens: list[TokenDocument]
-
-
-class GrantDocument(BaseModel):
-    """An analyst who may ask a data set."""
-
-    dataset: str
-    analyst: str
-
-
-class GrantsDocument(BaseModel):
-    """Who may ask what."""
-
-    grants: list[GrantDocument]
-
-
-class SnapshotsDocument(BaseModel):
-    """Every registration of a data set, and what was seen then: for the custodian alone."""
-
-    snapshots: list[dict[str, Any]]
-
-
-class ChainDocument(BaseModel):
-    """A chain of hashes that was recomputed and holds; keep the head elsewhere."""
-
-    entries: int
-    head: str
-    verified: Literal[True]
-
-
-class ExpectedDocument(BaseModel):
-    """What private files would promise and how far off they would be."""
-
-    plans: list[dict[str, Any]]
-    recommended: str | None
-
-
-class WarningLine(BaseModel):
-    """Something a custodian should look at."""
-
-    kind: str
-    dataset: str | None
-    text: str
-    at: str | float | None
-
-
-class WarningsDocument(BaseModel):
-    """All that a custodian should look at."""
-
-    warnings: list[WarningLine]
-
-
-class HealthDocument(BaseModel):
-    """Whether the service can answer."""
-
-    status: Literal["ok", "unavailable"]
-    failing: list[Literal["store", "ledger", "disk"]] | None = None
-    """Which checks fail; left out where none does."""

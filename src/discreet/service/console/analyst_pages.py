@@ -25,8 +25,8 @@ from discreet.service.api.analyst_routes import (
     Before,
     answer_dataset_question,
     find_visible_answer,
-    get_budget_document,
     get_history_document,
+    list_own_balances,
     preview_dataset_question,
 )
 from discreet.service.api.dependencies import (
@@ -34,6 +34,7 @@ from discreet.service.api.dependencies import (
     CurrentPrincipal,
     CurrentService,
     DatasetContext,
+    DatasetRouter,
     list_visible_datasets,
 )
 from discreet.service.config import Config
@@ -48,6 +49,8 @@ DECIMAL_PATTERN = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?")
 FORM_FIELDS = forms.list_form_fields(d.Ask)
 MAX_COMPARED = 8
 AnswerId = Annotated[str, Path(min_length=1, max_length=64)]
+start_pages = APIRouter(prefix="/console", route_class=PageRoute)
+dataset_pages = DatasetRouter("/console", "", PageRoute)
 AnswerIds = Annotated[list[str], Query(max_length=MAX_COMPARED, default_factory=list)]
 
 
@@ -63,7 +66,7 @@ def get_public_url(config: Config, request: Request) -> str:
     return format_url(config.tls is not None, host, None if port == default_port else port)
 
 
-def format_python_code(address: str, dataset: str, rehearsal: bool, body: Mapping[str, Any]) -> str:
+def format_python_code(address: str, dataset: str, rehearsal: bool, body: Mapping[str, object]) -> str:
     """Write a question as a few lines for the Python client."""
     rehearsal_argument = ", rehearsal=True" if rehearsal else ""
     # What the client asks for when it has the answer is left out.
@@ -85,7 +88,7 @@ def format_python_code(address: str, dataset: str, rehearsal: bool, body: Mappin
     )
 
 
-def format_curl_command(address: str, api: str, request_body: Mapping[str, Any]) -> str:
+def format_curl_command(address: str, api: str, request_body: Mapping[str, object]) -> str:
     """Write a question as a shell command."""
     body = json.dumps(_drop_fresh(request_body), ensure_ascii=False)
     return (
@@ -96,7 +99,7 @@ def format_curl_command(address: str, api: str, request_body: Mapping[str, Any])
     )
 
 
-def _drop_fresh(body: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_fresh(body: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in body.items() if name != "fresh"}
 
 
@@ -107,137 +110,135 @@ def _format_literal(name: str, value: object) -> str:
     return repr(value)
 
 
-def build_start_pages() -> APIRouter:
-    """Build the list of data sets, and the page of a job."""
-    router = APIRouter(prefix="/console", route_class=PageRoute)
-
-    @router.get("/datasets")
-    def datasets(request: Request, service: CurrentService, principal: CurrentPrincipal) -> Response:
-        """The data sets that are granted, and what is left of each."""
-        served_datasets = [service.registry.find_dataset(name) for name in list_visible_datasets(service, principal)]
-        cards = [
-            _build_card(DatasetContext(service, principal, dataset, False))
-            for dataset in served_datasets
-            if dataset is not None
-        ]
-        return render_page(request, "datasets.html", cards=cards)
-
-    @router.get("/jobs/{job}")
-    def one_job(request: Request, service: CurrentService, principal: CurrentPrincipal, job: AnswerId) -> Response:
-        """How a job stands; a question that is answered leads to its answer."""
-        document = job_to_json(service, principal, find_own_job(service, principal, job))
-        urls = DatasetUrls(str(document["dataset"]), bool(document["rehearsal"]))
-        if document["answer"]:
-            return RedirectResponse(f"{urls.pages}/answers/{document['answer']}", 303)
-        dataset = service.registry.find_dataset(urls.dataset)
-        deadline = 1.0 if dataset is None else dataset.config.deadline
-        return render_page(request, "job.html", job=document, where=urls, deadline=deadline, rehearsal=urls.rehearsal)
-
-    return router
+@start_pages.get("/datasets")
+def show_datasets(request: Request, service: CurrentService, principal: CurrentPrincipal) -> Response:
+    """The data sets that are granted, and what is left of each."""
+    served_datasets = [service.registry.find_dataset(name) for name in list_visible_datasets(service, principal)]
+    cards = [
+        _build_card(DatasetContext(service, principal, dataset, False))
+        for dataset in served_datasets
+        if dataset is not None
+    ]
+    return render_page(request, "datasets.html", cards=cards)
 
 
-def build_dataset_pages(prefix: str) -> APIRouter:
-    """Build the pages of one data set, under a prefix: the real one, or its rehearsal."""
-    router = APIRouter(prefix=prefix, route_class=PageRoute)
-
-    @router.get("/{dataset}")
-    def show_question_form(request: Request, context: CurrentDataset, again: str | None = None) -> Response:
-        """Where a question is made; `again` is an answer whose question it begins with."""
-        if again is None:
-            return _render_question_page(request, context, _read_fields(ConsoleForm({})), given=False)
-        document = json.loads(find_visible_answer(context, again).document)
-        return _render_question_page(request, context, _fields_from_request(document["request"]))
-
-    @router.post("/{dataset}/preview")
-    def show_preview(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
-        """The same page with a preview, for browsers without scripts."""
-        try:
-            body = forms.validate_body(d.PreviewAsk, forms.read_question_fields(form, d.PreviewAsk))
-            document = preview_dataset_question(context, body)
-        except (HttpProblem, DiscreetError) as refusal:
-            return _render_question_refusal(request, context, form, problem_from_error(refusal))
-        return _render_question_page(request, context, _read_fields(form), preview=document, key=form.get_text("key"))
-
-    @router.post("/{dataset}/ask")
-    def submit_question(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
-        """Ask, and go to the answer; a form that is sent twice is answered, and paid for, once."""
-        try:
-            body = forms.validate_body(d.Ask, forms.read_question_fields(form, d.Ask))
-            key = forms.compute_form_key(form, body)
-            if context.dataset.runs_as_jobs:
-                return RedirectResponse(f"/console/jobs/{queue_question(context, key, body)['id']}", 303)
-            answer_id = answer_dataset_question(context, key, body).id
-            return RedirectResponse(f"{get_dataset_urls(context).pages}/answers/{answer_id}", 303)
-        except (HttpProblem, DiscreetError) as refusal:
-            return _render_question_refusal(request, context, form, problem_from_error(refusal))
-
-    @router.get("/{dataset}/answers/{wanted}")
-    def one_answer(request: Request, context: CurrentDataset, wanted: AnswerId) -> Response:
-        """An answer with all that belongs to it."""
-        document, urls = json.loads(find_visible_answer(context, wanted).document), get_dataset_urls(context)
-        address = get_public_url(context.service.config, request)
-        variables: dict[str, Any] = {
-            "shown": views.build_answer_view(document),
-            "meters": views.build_meters(_list_balances(context)),
-            "python": format_python_code(address, context.name, context.rehearsal, document["request"]),
-            "curl": format_curl_command(address, urls.api, document["request"]),
-        }
-        variables |= {"where": urls, "document": document, "rehearsal": context.rehearsal}
-        return render_page(request, "answer.html", **variables)
-
-    @router.get("/{dataset}/history")
-    def show_history(request: Request, context: CurrentDataset, before: Before = None) -> Response:
-        """A page of what was asked, to look at again or to compare."""
-        history_page = get_history_document(context, before=before)
-        variables: dict[str, Any] = {"where": get_dataset_urls(context), "rehearsal": context.rehearsal}
-        variables |= {"entries": history_page["history"], "older": history_page["next"], "before": before}
-        return render_page(request, "history.html", **variables)
-
-    @router.get("/{dataset}/compare")
-    def compare_answers(request: Request, context: CurrentDataset, ids: AnswerIds) -> Response:
-        """Answers side by side."""
-        answer_ids = [item for part in ids for item in part.split(",") if item][:MAX_COMPARED]
-        documents = [json.loads(find_visible_answer(context, item).document) for item in answer_ids]
-        cards = [{"document": item} | views.build_answer_view(item) for item in documents]
-        chart = views.build_comparison(documents)
-        axis = views.build_chart_axis(documents) if chart else []
-        variables: dict[str, Any] = {"where": get_dataset_urls(context), "rehearsal": context.rehearsal}
-        return render_page(request, "compare.html", answers=cards, chart=chart, axis=axis, **variables)
-
-    return router
+@start_pages.get("/jobs/{job}")
+def show_job(request: Request, service: CurrentService, principal: CurrentPrincipal, job: AnswerId) -> Response:
+    """How a job stands; a question that is answered leads to its answer."""
+    document = job_to_json(service, principal, find_own_job(service, principal, job))
+    urls = DatasetUrls(str(document["dataset"]), bool(document["rehearsal"]))
+    if document["answer"]:
+        return RedirectResponse(f"{urls.pages}/answers/{document['answer']}", 303)
+    dataset = service.registry.find_dataset(urls.dataset)
+    deadline = 1.0 if dataset is None else dataset.config.deadline
+    return render_page(request, "job.html", job=document, where=urls, deadline=deadline, rehearsal=urls.rehearsal)
 
 
-def _build_card(context: DatasetContext) -> dict[str, Any]:
+@dataset_pages.get("")
+def show_question_form(request: Request, context: CurrentDataset, again: str | None = None) -> Response:
+    """Where a question is made; `again` is an answer whose question it begins with."""
+    if again is None:
+        return _render_question_page(request, context, _read_fields(ConsoleForm({})), given=False)
+    document = json.loads(find_visible_answer(context, again).document)
+    return _render_question_page(request, context, _fields_from_request(document["request"]))
+
+
+@dataset_pages.post("/preview")
+def show_question_preview(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
+    """The same page with a preview, for browsers without scripts."""
+    try:
+        document = preview_dataset_question(context, forms.read_question(form, d.PreviewAsk))
+    except (HttpProblem, DiscreetError) as refusal:
+        return _render_question_refusal(request, context, form, problem_from_error(refusal))
+    return _render_question_page(request, context, _read_fields(form), preview=document, key=form.get_text("key"))
+
+
+@dataset_pages.post("/ask")
+def submit_question(request: Request, context: CurrentDataset, form: OwnForm) -> Response:
+    """Ask, and go to the answer; a form that is sent twice is answered, and paid for, once."""
+    try:
+        body = forms.read_question(form, d.Ask)
+        key = forms.compute_form_key(form, body)
+        if context.dataset.runs_as_jobs:
+            return RedirectResponse(f"/console/jobs/{queue_question(context, key, body)['id']}", 303)
+        answer_id = answer_dataset_question(context, key, body).id
+        return RedirectResponse(f"{get_dataset_urls(context).pages}/answers/{answer_id}", 303)
+    except (HttpProblem, DiscreetError) as refusal:
+        return _render_question_refusal(request, context, form, problem_from_error(refusal))
+
+
+@dataset_pages.get("/answers/{wanted}")
+def show_answer(request: Request, context: CurrentDataset, wanted: AnswerId) -> Response:
+    """An answer with all that belongs to it."""
+    document, urls = json.loads(find_visible_answer(context, wanted).document), get_dataset_urls(context)
+    address = get_public_url(context.service.config, request)
+    variables: dict[str, Any] = {
+        "shown": views.build_answer_view(document),
+        "meters": views.build_meters(list_own_balances(context)),
+        "python": format_python_code(address, context.name, context.rehearsal, document["request"]),
+        "curl": format_curl_command(address, urls.api, document["request"]),
+    }
+    variables |= {"where": urls, "document": document, "rehearsal": context.rehearsal}
+    return render_page(request, "answer.html", **variables)
+
+
+@dataset_pages.get("/history")
+def show_history(request: Request, context: CurrentDataset, before: Before = None) -> Response:
+    """A page of what was asked, to look at again or to compare."""
+    history_page = get_history_document(context, before=before)
+    variables: dict[str, Any] = {"where": get_dataset_urls(context), "rehearsal": context.rehearsal}
+    variables |= {"entries": history_page["history"], "older": history_page["next"], "before": before}
+    return render_page(request, "history.html", **variables)
+
+
+@dataset_pages.get("/compare")
+def compare_answers(request: Request, context: CurrentDataset, ids: AnswerIds) -> Response:
+    """Answers side by side."""
+    answer_ids = [item for part in ids for item in part.split(",") if item][:MAX_COMPARED]
+    documents = [json.loads(find_visible_answer(context, item).document) for item in answer_ids]
+    cards = [{"document": item} | views.build_answer_view(item) for item in documents]
+    chart = views.build_comparison(documents)
+    axis = views.build_chart_axis(documents) if chart else []
+    variables: dict[str, Any] = {"where": get_dataset_urls(context), "rehearsal": context.rehearsal}
+    return render_page(request, "compare.html", answers=cards, chart=chart, axis=axis, **variables)
+
+
+def _build_card(context: DatasetContext) -> dict[str, object]:
     """A data set in the list; one that cannot be opened says so."""
-    card: dict[str, Any] = {"where": get_dataset_urls(context), "problem": None, "meters": []}
+    card: dict[str, object] = {"where": get_dataset_urls(context), "problem": None, "meters": []}
     card |= {"units": context.schema.units, "columns": len(context.schema.columns)}
     card["deadline"] = context.dataset.config.deadline
     try:
-        return card | {"meters": views.build_meters(_list_balances(context))}
+        return card | {"meters": views.build_meters(list_own_balances(context))}
     except DiscreetError as refusal:
         return card | {"problem": problem_from_error(refusal).to_json()["detail"]}
 
 
-def _list_balances(context: DatasetContext) -> list[dict[str, Any]]:
-    balances: Any = get_budget_document(context)["budget"]
-    return list(balances)
-
-
 def _render_question_page(
-    request: Request, context: DatasetContext, fields: dict[str, Any], status: int = 200, **variables: Any
+    request: Request,
+    context: DatasetContext,
+    fields: Mapping[str, object],
+    status: int = 200,
+    preview: dict[str, object] | None = None,
+    **variables: object,
 ) -> Response:
     schema: dict[str, Any] = schema_to_public_json(context.schema)
     taxonomies = {name: column["taxonomy"] for name, column in schema["columns"].items() if "taxonomy" in column}
-    values = {"preview": None, "key": generate_identifier(), "alert": None, "given": True} | variables
+    values: dict[str, object] = {
+        "preview": preview,
+        "key": generate_identifier(),
+        "alert": None,
+        "given": True,
+    } | variables
     values |= {"where": get_dataset_urls(context), "schema": schema, "schema_text": json.dumps(schema)}
     values |= {"fields": fields, "options": FORM_FIELDS, "summary": None, "rehearsal": context.rehearsal}
     shown_options = forms.list_form_fields(d.PreviewAsk).items()
     previewed = {name: [shown.kind, shown.ticked] for name, shown in shown_options if shown.kind != "noise"}
     values["previewed"] = json.dumps(previewed)
-    if values["preview"] is not None:
-        values["summary"] = views.build_preview_view(values["preview"], bool(fields["fresh"]), context.rehearsal)
+    if preview is not None:
+        values["summary"] = views.build_preview_view(preview, bool(fields["fresh"]), context.rehearsal)
     values["trees"] = {name: views.build_taxonomy_tree(taxonomy) for name, taxonomy in taxonomies.items()}
-    values["meters"] = views.build_meters(_list_balances(context))
+    values["meters"] = views.build_meters(list_own_balances(context))
     return render_page(request, "ask.html", status, **values)
 
 
@@ -247,13 +248,17 @@ def _render_question_refusal(
     if problem.name in {"not-found", "internal"}:
         raise problem
     status = PROBLEM_TYPES_BY_NAME[problem.name].status
-    variables = {"alert": problem.to_json()["detail"], "key": form.get_text("key")}
-    return _render_question_page(request, context, _read_fields(form), status, **variables)
+    alert, key = problem.to_json()["detail"], form.get_text("key")
+    return _render_question_page(request, context, _read_fields(form), status, alert=alert, key=key)
 
 
-def _read_fields(form: ConsoleForm) -> dict[str, Any]:
+def _read_fields(form: ConsoleForm) -> dict[str, object]:
     size = form.get_text("size") or ("" if form.fields else "0.1")
-    fields = {"question": form.get_text("question"), "how": form.get_text("how") or "epsilon", "size": size}
+    fields: dict[str, object] = {
+        "question": form.get_text("question"),
+        "how": form.get_text("how") or "epsilon",
+        "size": size,
+    }
     options = {
         name: form.is_ticked(name) if shown.kind == "box" else form.get_text(name)
         for name, shown in FORM_FIELDS.items()
@@ -261,9 +266,13 @@ def _read_fields(form: ConsoleForm) -> dict[str, Any]:
     return options | fields
 
 
-def _fields_from_request(body: dict[str, Any]) -> dict[str, Any]:
+def _fields_from_request(body: Mapping[str, object]) -> dict[str, object]:
     how = next((name for name in NOISE_OPTIONS if name in body), "epsilon")
-    fields = {"question": _format_field(body.get("question")), "how": how, "size": _format_field(body.get(how))}
+    fields: dict[str, object] = {
+        "question": _format_field(body.get("question")),
+        "how": how,
+        "size": _format_field(body.get(how)),
+    }
     stated = {name: body.get(name) if shown.is_kept else None for name, shown in FORM_FIELDS.items()}
     options = {
         name: bool(stated[name]) if shown.kind == "box" else _format_field(stated[name])

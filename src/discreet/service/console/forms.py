@@ -5,23 +5,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 from urllib.parse import parse_qs, quote
 
 from fastapi import Depends, Request
-from pydantic import BaseModel, ValidationError
 
 from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import InvalidInput
 from discreet.planner.options import NOISE_OPTIONS, OPTION_READERS
 from discreet.service.api.dependencies import DatasetContext, get_principal
-from discreet.service.api.models import FormField, QuestionModel
+from discreet.service.api.models import FormField, QuestionModel, RequestModel, parse_fields
 from discreet.service.middleware.auth import check_form_token
 from discreet.service.problems import HttpProblem
 from discreet.service.store.stored_answers import canonicalize_request
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 MAX_FIELDS = 2000
+Question = TypeVar("Question", bound=QuestionModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +111,6 @@ AnyForm = Annotated[ConsoleForm, Depends(read_form)]
 OwnForm = Annotated[ConsoleForm, Depends(read_own_form)]
 
 
-def validate_body(model: type[BaseModel], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Check fields as a body of the API."""
-    try:
-        return model.model_validate(dict(fields)).model_dump(exclude_unset=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        location = " ".join(str(part)[:40] for part in first["loc"][:1]) or "the form"
-        raise InvalidInput(f"{location}: {first['msg'][:1].lower()}{first['msg'][1:200]}") from None
-
-
 def list_form_fields(model: type[QuestionModel]) -> dict[str, FormField]:
     """List the options of a question that the form shows, in their order."""
     options = {name: model.model_fields[name] for name in OPTION_READERS if name in model.model_fields}
@@ -128,19 +118,19 @@ def list_form_fields(model: type[QuestionModel]) -> dict[str, FormField]:
     return {name: item for name, item in shown if isinstance(item, FormField)}
 
 
-def read_question_fields(form: ConsoleForm, model: type[QuestionModel]) -> dict[str, Any]:
+def read_question(form: ConsoleForm, model: type[Question]) -> Question:
     """Read a question and the options that a model has; empty fields are left out."""
     how = form.get_text("how") or "epsilon"
     if how not in NOISE_OPTIONS:
         raise InvalidInput(f"say how much noise there may be by one of {', '.join(NOISE_OPTIONS)}, not {how[:40]!r}")
-    values = {"question": form.get_text("question") or None, how: form.get_text("size") or None}
+    values: dict[str, object] = {"question": form.get_text("question") or None, how: form.get_text("size") or None}
     for name, shown in list_form_fields(model).items():
         if shown.kind != "noise":
             values[name] = _read_field(form, name, shown)
-    return {name: value for name, value in values.items() if value is not None}
+    return parse_fields(model, {name: value for name, value in values.items() if value is not None})
 
 
-def _read_field(form: ConsoleForm, name: str, shown: FormField) -> Any:
+def _read_field(form: ConsoleForm, name: str, shown: FormField) -> object:
     text = form.get_text(name)
     if shown.kind == "box":
         return shown.ticked if text else None
@@ -155,9 +145,9 @@ def _read_field(form: ConsoleForm, name: str, shown: FormField) -> Any:
     return text or None
 
 
-def compute_form_key(form: ConsoleForm, body: Mapping[str, Any]) -> str:
+def compute_form_key(form: ConsoleForm, body: RequestModel) -> str:
     """Compute the idempotency key of a form and its body: sent twice it is the same, changed it is another."""
-    key_text = f"{form.get_text('key') or generate_identifier()} {canonicalize_request(dict(body))}"
+    key_text = f"{form.get_text('key') or generate_identifier()} {canonicalize_request(body.list_sent())}"
     return hashlib.sha256(key_text.encode()).hexdigest()
 
 

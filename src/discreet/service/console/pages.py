@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
@@ -11,60 +9,60 @@ from discreet.service.api.dependencies import CurrentPrincipal, CurrentService
 from discreet.service.console import analyst_pages, custodian_pages, rendering
 from discreet.service.console.forms import AnyForm, OwnForm
 from discreet.service.console.rendering import SIGN_IN_PAGE, TOPICS, PageRoute, list_epsilon_gains, render_page
-from discreet.service.middleware.auth import COOKIE_NAME, MAX_TOKEN_LENGTH, Principal, is_encrypted
+from discreet.service.middleware.auth import COOKIE_NAME, MAX_TOKEN_LENGTH, is_encrypted
+from discreet.service.middleware.deadline import get_request_state
 from discreet.service.problems import HttpProblem, build_not_found
-from discreet.service.store.tokens import find_token, sign_in, sign_out
+from discreet.service.store.tokens import Principal, find_token, sign_in, sign_out
 
 UNKNOWN_TOKEN = "this token opens nothing: it is mistyped, expired or revoked; ask the custodian for one"
 SESSION_OVER = "you are signed out: your token was revoked or has expired, or your session has ended; sign in again"
 OWN_SITES = {"same-origin", "none"}
+public_pages = APIRouter(prefix="/console", route_class=PageRoute)
+fallback_pages = APIRouter(prefix="/console", route_class=PageRoute)
 
 
-def build_public_pages() -> APIRouter:
-    """Build the pages that are about no data set: to sign in and out, and explanations."""
-    router = APIRouter(prefix="/console", route_class=PageRoute)
+@public_pages.get("")
+@public_pages.get("/")
+def show_entrance(request: Request, why: str = "") -> Response:
+    """Where to sign in, or on to the pages of whoever is."""
+    principal = get_request_state(request.scope).principal
+    if principal is not None:
+        return RedirectResponse(get_home_page(principal), 303)
+    return render_page(request, "sign-in.html", alert=SESSION_OVER if why == "ended" else None)
 
-    @router.get("")
-    @router.get("/")
-    def entrance(request: Request, why: str = "") -> Response:
-        """Where to sign in, or on to the pages of whoever is."""
-        principal: Principal | None = getattr(request.state, "principal", None)
-        if principal is not None:
-            return RedirectResponse(get_home_page(principal), 303)
-        return render_page(request, "sign-in.html", alert=SESSION_OVER if why == "ended" else None)
 
-    @router.post("/sign-in")
-    def enter(request: Request, service: CurrentService, form: AnyForm) -> Response:
-        """Exchange a token for a cookie that lives as long as the browser, or half a day."""
-        # Another site could sign a browser in with a token of its own, and look on.
-        if request.headers.get("sec-fetch-site", "none") not in OWN_SITES:
-            raise HttpProblem("forbidden", "this form is not one of ours; open the console and sign in there")
-        token_secret = form.get_text("token")
-        token = find_token(service.store, token_secret) if 0 < len(token_secret) <= MAX_TOKEN_LENGTH else None
-        if token is None:
-            return render_page(request, "sign-in.html", 401, alert=UNKNOWN_TOKEN)
-        reply = RedirectResponse(get_home_page(Principal(token)), 303)
-        is_secure = is_encrypted(request.scope, service.config.tls is not None)
-        reply.set_cookie(COOKIE_NAME, sign_in(service.store, token), secure=is_secure, httponly=True, samesite="strict")
-        return reply
+@public_pages.post("/sign-in")
+def enter(request: Request, service: CurrentService, form: AnyForm) -> Response:
+    """Exchange a token for a cookie that lives as long as the browser, or half a day."""
+    # Another site could sign a browser in with a token of its own, and look on.
+    if request.headers.get("sec-fetch-site", "none") not in OWN_SITES:
+        raise HttpProblem("forbidden", "this form is not one of ours; open the console and sign in there")
+    token_secret = form.get_text("token")
+    token = find_token(service.store, token_secret) if 0 < len(token_secret) <= MAX_TOKEN_LENGTH else None
+    if token is None:
+        return render_page(request, "sign-in.html", 401, alert=UNKNOWN_TOKEN)
+    reply = RedirectResponse(get_home_page(Principal(token)), 303)
+    is_secure = is_encrypted(request.scope, service.config.tls is not None)
+    reply.set_cookie(COOKIE_NAME, sign_in(service.store, token), secure=is_secure, httponly=True, samesite="strict")
+    return reply
 
-    @router.post("/sign-out")
-    def leave(service: CurrentService, principal: CurrentPrincipal, _: OwnForm) -> Response:
-        """End the session at once."""
-        if principal.cookie is not None:
-            sign_out(service.store, principal.cookie)
-        reply = RedirectResponse(SIGN_IN_PAGE, 303)
-        reply.delete_cookie(COOKIE_NAME)
-        return reply
 
-    @router.get("/explain/{topic}")
-    def show_explanation(request: Request, topic: str) -> Response:
-        """One explanation."""
-        if topic not in TOPICS:
-            raise build_not_found()
-        return render_page(request, "explain.html", name=topic, gains=list_epsilon_gains())
+@public_pages.post("/sign-out")
+def leave(service: CurrentService, principal: CurrentPrincipal, _: OwnForm) -> Response:
+    """End the session at once."""
+    if principal.cookie is not None:
+        sign_out(service.store, principal.cookie)
+    reply = RedirectResponse(SIGN_IN_PAGE, 303)
+    reply.delete_cookie(COOKIE_NAME)
+    return reply
 
-    return router
+
+@public_pages.get("/explain/{topic}")
+def show_explanation(request: Request, topic: str) -> Response:
+    """One explanation."""
+    if topic not in TOPICS:
+        raise build_not_found()
+    return render_page(request, "explain.html", name=topic, gains=list_epsilon_gains())
 
 
 def get_home_page(principal: Principal) -> str:
@@ -72,32 +70,21 @@ def get_home_page(principal: Principal) -> str:
     return "/console/custodian" if principal.is_custodian else "/console/datasets"
 
 
-@cache
-def build_console() -> APIRouter:
-    """Build every route under /console, once, since they hold nothing of any service."""
-    router = APIRouter()
-    for page_routes in (
-        rendering.build_asset_routes(),
-        build_public_pages(),
-        analyst_pages.build_start_pages(),
-        analyst_pages.build_dataset_pages("/console/datasets"),
-        analyst_pages.build_dataset_pages("/console/rehearsal/datasets"),
-        custodian_pages.build_access_pages(),
-        custodian_pages.build_overview_pages(),
-        custodian_pages.build_release_pages(),
-        build_fallback_pages(),
-    ):
-        router.include_router(page_routes)
-    return router
+@fallback_pages.get("/{rest:path}")
+def refuse_address(_: CurrentPrincipal) -> Response:
+    """Nothing is there."""
+    raise build_not_found()
 
 
-def build_fallback_pages() -> APIRouter:
-    """Build the page for addresses at which there is nothing."""
-    router = APIRouter(prefix="/console", route_class=PageRoute)
-
-    @router.get("/{rest:path}")
-    def nowhere(_: CurrentPrincipal) -> Response:
-        """Nothing is there."""
-        raise build_not_found()
-
-    return router
+CONSOLE_ROUTERS = (
+    rendering.asset_router,
+    public_pages,
+    analyst_pages.start_pages,
+    analyst_pages.dataset_pages,
+    analyst_pages.dataset_pages.rehearsal,
+    custodian_pages.access_pages,
+    custodian_pages.overview_pages,
+    custodian_pages.release_pages,
+    fallback_pages,
+)
+"""Every route under /console; that for addresses at which there is nothing comes last."""

@@ -6,7 +6,8 @@ Assets are read once, and served under an address that changes with them, so tha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Coroutine, Mapping
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -25,6 +26,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from discreet.charts import load_vega_script
 from discreet.errors import DiscreetError
 from discreet.formatting import (
+    IntervalEnd,
     format_cost,
     format_factor,
     format_interval,
@@ -34,14 +36,18 @@ from discreet.formatting import (
 )
 from discreet.numeric import exp_below
 from discreet.service.api.dependencies import get_service
-from discreet.service.middleware.auth import COOKIE_NAME, Principal
+from discreet.service.middleware.auth import COOKIE_NAME
+from discreet.service.middleware.deadline import get_request_state
 from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, build_not_found, problem_from_error
 from discreet.service.store.tokens import derive_form_token
 
+Document = Mapping[str, Any]
+"""A document of the API, as its JSON is read."""
 
-def format_page_interval(ends: list[Any] | None) -> str:
+
+def format_page_interval(ends: Sequence[IntervalEnd] | None) -> str:
     """Format an interval; nothing where there is none."""
-    return "" if ends is None else format_interval(*ends)
+    return "" if ends is None else format_interval(ends[0], ends[1])
 
 
 def format_exact_cost(text: str | None) -> str:
@@ -49,7 +55,7 @@ def format_exact_cost(text: str | None) -> str:
     return "unknown" if text is None else format_cost(Fraction(text))
 
 
-def format_guarantee_cost(cost: Mapping[str, Any]) -> str:
+def format_guarantee_cost(cost: Document) -> str:
     """Format the cost of a guarantee."""
     if cost.get("rho"):
         return f"rho {format_exact_cost(cost['rho'])} of zero-concentrated DP"
@@ -66,7 +72,7 @@ def format_time(timestamp: float | str | None, pattern: str) -> str:
     return f"{datetime.fromtimestamp(timestamp, UTC):{pattern}} UTC"
 
 
-def describe_charge(job: Mapping[str, Any]) -> str:
+def describe_charge(job: Document) -> str:
     """Tell what is known of the cost of a job that failed; "" where its problem tells it already."""
     problem = job["problem"]
     if "charged" in problem["detail"]:
@@ -76,79 +82,6 @@ def describe_charge(job: Mapping[str, Any]) -> str:
     is_free = job["kind"] == "sweep" or job["rehearsal"] or problem["type"] in free_problems
     return "Nothing was charged." if is_free else "It is not known here whether it was charged: look at the log."
 
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """One explanation; the page itself is a template of the same name."""
-
-    title: str
-    words: str
-
-
-TOPICS: Mapping[str, Topic] = {
-    "epsilon": Topic(
-        "What epsilon buys",
-        "Epsilon bounds how much all that you are told can change anyone's mind about one person. Smaller is more "
-        "private, and noisier. Epsilons of several answers add up.",
-    ),
-    "guarantee": Topic(
-        "What the guarantee covers, and what not",
-        "It bounds what is learnt from a person's own record being in the table. It does not stop conclusions that "
-        "would hold without that record, and it holds for the model, the unit and the neighbours that it names.",
-    ),
-    "budget": Topic(
-        "Budget and cost",
-        "Every new answer is paid for from two accounts: yours, and the data set's, which all analysts share. What is "
-        "spent never comes back. The same question again is free.",
-    ),
-    "prior": Topic(
-        "A prior",
-        "What you believe before you ask, as weights of possible values. It changes no charge. It is used to choose a "
-        "mechanism and to say what the answer means to you.",
-    ),
-    "posterior": Topic(
-        "The posterior",
-        "What someone who held your prior should believe after the answer, by Bayes' rule from the prior and the "
-        "public law of the noise. It is made from what was released, so it costs nothing.",
-    ),
-    "interval": Topic(
-        "A 95 % interval",
-        "An interval computed from the noise alone: whatever the data are, it holds the exact number in at least 95 of "
-        "100 draws. Where HAVING, or LIMIT after ORDER BY, chooses rows by their noisy numbers, the intervals of all "
-        "groups hold at once in as many draws, also of those not shown. It says nothing about a wider population.",
-    ),
-    "error": Topic(
-        "The expected error",
-        "The root mean square distance between what you will know and the exact number, computed beforehand from "
-        "public facts. Where it depends on the rows it is not told.",
-    ),
-    "reconciled": Topic(
-        "Reconciled numbers",
-        "The raw numbers made to fit what must be true of every data set: no count below 0, parts that add up to their "
-        "total. Made from the raw numbers alone, hence free. Where most cells are nearly empty their sum is too large; "
-        "the answer then says to add up the raw numbers.",
-    ),
-    "rehearsal": Topic(
-        "Rehearsal",
-        "The same calls on a made-up table of the same shape. Nothing is charged, and nothing in it is true of "
-        "anybody.",
-    ),
-    "time": Topic(
-        "Why replies take their time",
-        "How long a computation takes can tell about the rows. So every reply about a data set leaves at a deadline "
-        "that its custodian sets, refusals included.",
-    ),
-    "weaker": Topic(
-        "Weaker promises",
-        "Individual DP, k-anonymity and t-closeness promise less than differential privacy, and do not add up with it. "
-        "Once one was used, the totals no longer describe all disclosure.",
-    ),
-    "chain": Topic(
-        "The chain of hashes",
-        "Every entry of the ledger holds a hash of the one before. Recomputing it shows whether an entry was changed, "
-        "left out or moved; comparing its head with one you kept shows whether the whole was replaced.",
-    ),
-}
 
 EPSILONS = tuple(map(Fraction, ("0.01", "0.1", "0.5", "1", "2", "5", "10")))
 
@@ -164,6 +97,8 @@ def list_epsilon_gains() -> list[tuple[str, str, str]]:
 
 
 TEMPLATE_DIR = Path(__file__).parent / "templates"
+TOPICS: Mapping[str, Mapping[str, str]] = json.loads((TEMPLATE_DIR / "topics.json").read_text(encoding="utf-8"))
+"""The title and the words of every explanation; the page itself is a template of the same name."""
 ASSET_DIR = Path(__file__).parent / "assets"
 ASSET_MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -171,6 +106,7 @@ ASSET_MEDIA_TYPES = {
     ".svg": "image/svg+xml",
 }
 ASSETS_PATH = "/console/assets"
+asset_router = APIRouter(prefix=ASSETS_PATH)
 VEGA_NAME = "vega.js"
 CACHE_FOREVER = "public, max-age=31536000, immutable"
 CACHE_CHECKED = "no-cache"
@@ -221,24 +157,18 @@ def get_vega() -> Asset:
         return _build_vega()
 
 
-def build_asset_routes() -> APIRouter:
-    """Build the route of the assets."""
-    router = APIRouter(prefix=ASSETS_PATH)
-
-    @router.get("/{name}")
-    @router.get("/{named}/{name}")
-    def serve_asset(request: Request, name: str, named: str = "") -> Response:
-        """A style or a script; nothing in it is about a data set."""
-        asset = get_vega() if name == VEGA_NAME else read_own_assets().get(name)
-        if asset is None:
-            raise build_not_found()
-        cache_control = CACHE_FOREVER if named == compute_asset_version() else CACHE_CHECKED
-        headers = {"ETag": asset.tag, "Cache-Control": cache_control}
-        if request.headers.get("if-none-match") == asset.tag:
-            return Response(status_code=304, headers=headers)
-        return Response(asset.content, headers=headers, media_type=asset.kind)
-
-    return router
+@asset_router.get("/{name}")
+@asset_router.get("/{named}/{name}")
+def serve_asset(request: Request, name: str, named: str = "") -> Response:
+    """A style or a script; nothing in it is about a data set."""
+    asset = get_vega() if name == VEGA_NAME else read_own_assets().get(name)
+    if asset is None:
+        raise build_not_found()
+    cache_control = CACHE_FOREVER if named == compute_asset_version() else CACHE_CHECKED
+    headers = {"ETag": asset.tag, "Cache-Control": cache_control}
+    if request.headers.get("if-none-match") == asset.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(asset.content, headers=headers, media_type=asset.kind)
 
 
 @cache
@@ -266,11 +196,11 @@ def build_environment() -> Environment:
     return environment
 
 
-def render_page(request: Request, template: str, status: int = 200, **variables: Any) -> HTMLResponse:
+def render_page(request: Request, template: str, status: int = 200, **variables: object) -> HTMLResponse:
     """Render a template for the sender of a request."""
-    principal: Principal | None = getattr(request.state, "principal", None)
+    principal = get_request_state(request.scope).principal
     cookie = None if principal is None else principal.cookie
-    frame = {
+    frame: dict[str, object] = {
         "principal": principal,
         "form_token": "" if cookie is None else derive_form_token(cookie),
         "padding": get_service(request).config.padding,

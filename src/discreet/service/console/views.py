@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from discreet.answers.answer import format_posterior
-from discreet.formatting import format_budget_left, format_number, format_percent, format_value
-from discreet.service.console.rendering import format_exact_cost, format_guarantee_cost, format_page_interval
+from discreet.formatting import format_budget_left, format_cost, format_number, format_percent, format_value
+from discreet.ledger.charge import Balance
+from discreet.service.console.rendering import (
+    Document,
+    format_exact_cost,
+    format_guarantee_cost,
+    format_page_interval,
+)
 
-Document = Mapping[str, Any]
 MAX_ROWS = 500
 """Rows on a page; JSON and CSV have all."""
 BAR_WIDTH = 100.0
@@ -29,42 +34,55 @@ WHOLE_COUNTS = "counts are whole, and parts add up to their totals"
 """The reason of a reconciliation after which counts are whole numbers."""
 
 
-def build_meters(balances: Sequence[Document]) -> list[dict[str, Any]]:
-    """Build a meter of what is spent and left for each account."""
-    has_several = len({balance["model"] for balance in balances}) > 1
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """What is spent and left of one account; `share` is that of its epsilon in percent."""
+
+    owner: str
+    model: str | None
+    spent: str
+    left: str
+    cap: str
+    share: float
+    flags: list[str]
+    promise: str
+
+
+def build_meters(balances: Sequence[Balance]) -> list[Meter]:
+    """Build a meter for each account; it names the model where there are several."""
+    has_several = len({balance.model for balance in balances}) > 1
     return [_build_meter(balance, has_several) for balance in balances]
 
 
-def _build_meter(balance: Document, has_several: bool) -> dict[str, Any]:
-    cap, left = Fraction(balance["cap"]["epsilon"]), Fraction(balance["left"])
-    spent = balance["spent"]["epsilon"]
-    used = cap - left if spent is None else Fraction(spent)
-    return {
-        "owner": "All analysts" if balance["analyst"] is None else balance["analyst"],
-        "model": balance["model"] if has_several else None,
-        "spent": format_exact_cost(str(used)),
-        "left": format_budget_left(left),
-        "cap": format_exact_cost(balance["cap"]["epsilon"]),
-        "share": 100.0 if not cap else min(100.0, float(100 * used / cap)),
-        "flags": balance["flags"],
-        "promise": balance["promise"],
-    }
+def _build_meter(balance: Balance, has_several: bool) -> Meter:
+    cap = balance.cap.epsilon
+    used = cap - balance.left if balance.epsilon is None else balance.epsilon
+    return Meter(
+        owner="All analysts" if balance.analyst is None else balance.analyst,
+        model=balance.model if has_several else None,
+        spent=format_cost(used),
+        left=format_budget_left(balance.left),
+        cap=format_cost(cap),
+        share=100.0 if not cap else min(100.0, float(100 * used / cap)),
+        flags=list(balance.flags),
+        promise=balance.promise,
+    )
 
 
-def build_answer_view(document: Document) -> dict[str, Any]:
+def build_answer_view(document: Document) -> dict[str, object]:
     """Build the view of one number with all that belongs to it, or of a table."""
     if "value" in document:
         return {"single": _build_single_view(document), "table": None}
     return {"single": None, "table": _build_table_view(document)}
 
 
-def _build_single_view(document: Document) -> dict[str, Any]:
+def _build_single_view(document: Document) -> dict[str, object]:
     name, value = document["columns"][-1], document["value"]
     posterior: Document = (document["posteriors"][0][name] if document["posteriors"] else None) or {}
     reconciled_value = document["reconciled"]["rows"][0][name] if document["reconciled"] else None
     is_shaped, interval = document["shaped_by_prior"], document["intervals_95"][0].get(name)
     likeliest = sorted(posterior.get("probabilities", {}).items(), key=lambda pair: -pair[1])[:8]
-    view = {
+    view: dict[str, object] = {
         "name": name,
         "headline": format_value(document["headline"], interval),
         "raw": format_value(value, interval) if is_shaped and document["headline"] != value else None,
@@ -82,11 +100,11 @@ def _build_single_view(document: Document) -> dict[str, Any]:
     return view
 
 
-def _build_table_view(document: Document) -> dict[str, Any]:
+def _build_table_view(document: Document) -> dict[str, object]:
     """Each number stands beside its interval and its reconciled value; one number to a row has a bar."""
     numbers = [name for name in document["columns"] if any(name in row for row in document["intervals_95"])]
     reconciliation = document["reconciled"]
-    heads: list[dict[str, Any]] = []
+    heads: list[dict[str, object]] = []
     for name in document["columns"]:
         heads.append({"text": name, "number": name in numbers, "topic": None})
         if name in numbers:
@@ -99,7 +117,7 @@ def _build_table_view(document: Document) -> dict[str, Any]:
         _format_cells(document, index, numbers) + posterior_means[index : index + 1]
         for index in range(min(row_count, MAX_ROWS))
     ]
-    view: dict[str, Any] = {"heads": heads, "rows": rows, "more": row_count - MAX_ROWS}
+    view: dict[str, object] = {"heads": heads, "rows": rows, "more": row_count - MAX_ROWS}
     return view | {"bars": _build_bars(document, numbers), "broken": _has_fractions(document, numbers)}
 
 
@@ -156,7 +174,7 @@ def build_chart_scale(
     return lambda number: round(start + (number - low) * scale, 3)
 
 
-def build_comparison(documents: Sequence[Document]) -> list[dict[str, Any]]:
+def build_comparison(documents: Sequence[Document]) -> list[dict[str, object]]:
     """Draw the intervals of several single numbers above one axis; nothing where they are not numbers."""
     if not documents or not all(_is_number(document.get("value")) for document in documents):
         return []
@@ -165,14 +183,14 @@ def build_comparison(documents: Sequence[Document]) -> list[dict[str, Any]]:
     for index, document in enumerate(documents):
         value, ends, posterior = document["value"], _get_interval(document), _find_numeric_posterior(document)
         label = f"{index + 1}: {format_value(value, (ends[0], ends[1]))} ({format_page_interval(ends)})"
-        row = {"y": 34 + CHART_ROW_HEIGHT * index, "label": label, "raw": position(value)}
+        row: dict[str, object] = {"y": 34 + CHART_ROW_HEIGHT * index, "label": label, "raw": position(value)}
         row |= {"from": position(ends[0]), "to": position(ends[1])}
         row["known"] = None if posterior is None else [position(end) for end in posterior["interval_95"]]
         rows.append(row | {"mean": None if posterior is None else position(posterior["mean"])})
     return rows
 
 
-def build_chart_axis(documents: Sequence[Document]) -> list[dict[str, Any]]:
+def build_chart_axis(documents: Sequence[Document]) -> list[dict[str, object]]:
     """Choose the numbers along the axis of compared answers, and place them."""
     position = _build_axis_scale(documents)
     return [{"x": position(tick), "label": format_value(tick)} for tick in _choose_ticks(documents)]
@@ -196,9 +214,9 @@ def _choose_ticks(documents: Sequence[Document]) -> list[float]:
     return [float(f"{step * multiple:.12g}") for multiple in range(first, max(last, first + 1) + 1)]
 
 
-def _get_interval(document: Document) -> list[Any]:
+def _get_interval(document: Document) -> list[float]:
     """The interval of a single number, or else the number itself."""
-    ends: list[Any] | None = document["intervals_95"][0].get(document["columns"][-1])
+    ends: list[float] | None = document["intervals_95"][0].get(document["columns"][-1])
     return ends or [document["value"]] * 2
 
 
@@ -207,7 +225,7 @@ def _find_numeric_posterior(document: Document) -> Document | None:
     return posterior if posterior and "interval_95" in posterior else None
 
 
-def build_preview_view(document: Document, fresh: bool, rehearsal: bool) -> dict[str, Any]:
+def build_preview_view(document: Document, fresh: bool, rehearsal: bool) -> dict[str, object]:
     """Tell the cost and the error of a previewed question in words; preview_words.js says the same."""
     cost, stored_epsilon = document["cost"], document["stored_epsilon"]
     other = "" if fresh else OTHER_STORED.get(document["reuse"], "")
@@ -239,14 +257,14 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def build_taxonomy_tree(taxonomy: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+def build_taxonomy_tree(taxonomy: Mapping[str, Sequence[str]]) -> list[dict[str, object]]:
     """Arrange a taxonomy as a tree, from its tops down."""
     children: dict[str, list[str]] = {}
     for name, parents in taxonomy.items():
         for parent in parents:
             children.setdefault(parent, []).append(name)
 
-    def branch(name: str) -> dict[str, Any]:
+    def branch(name: str) -> dict[str, object]:
         return {"name": name, "below": [branch(child) for child in children.get(name, [])]}
 
     return [branch(name) for name, parents in taxonomy.items() if not parents]

@@ -7,9 +7,7 @@ import hmac
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
@@ -18,10 +16,10 @@ from starlette.responses import Response
 
 from discreet.service import monitoring
 from discreet.service.dataset_registry import Service
-from discreet.service.middleware.deadline import App, Message, Receive, Scope, Send
+from discreet.service.middleware.deadline import App, Message, Receive, Scope, Send, get_request_state
 from discreet.service.problems import HttpProblem, problem_from_error
 from discreet.service.store import tokens
-from discreet.service.store.tokens import Token
+from discreet.service.store.tokens import Principal
 
 COOKIE_NAME = "discreet_session"
 PUBLIC_PREFIXES = (
@@ -45,24 +43,6 @@ MAX_REHEARSALS = 4
 LOOKUP_THREADS = 8
 """Threads for tokens and health checks, which no other work can fill."""
 _lookup_limiter: RunVar[CapacityLimiter] = RunVar("discreet_looking")
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """The sender of a request by a token; `cookie` where a browser is signed in."""
-
-    token: Token
-    cookie: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The account that pays."""
-        return self.token.analyst
-
-    @property
-    def is_custodian(self) -> bool:
-        """Whether the sender may use the custodian's routes."""
-        return self.token.role == "custodian"
 
 
 def is_encrypted(scope: Scope, tls: bool) -> bool:
@@ -97,27 +77,26 @@ class AuthMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        state: dict[str, Any] = scope.setdefault("state", {})
-        has_begun = False
+        state, has_begun = get_request_state(scope), False
 
         async def send_and_record(message: Message) -> None:
             nonlocal has_begun
             if message["type"] == "http.response.start":
-                has_begun, state["status"] = True, message["status"]
+                has_begun, state.status = True, message["status"]
             await send(message)
 
         try:
             _check_head(scope)
             body = await _read_body(scope, receive, self._service.config.limits.body)
-            state["principal"] = await self._authenticate(scope, body)
-            with self._limit_concurrency(state["principal"], scope["path"].startswith(REHEARSAL_PREFIXES)):
+            state.principal = await self._authenticate(scope, body)
+            with self._limit_concurrency(state.principal, scope["path"].startswith(REHEARSAL_PREFIXES)):
                 await self._app(scope, _replay_body(body, receive), send_and_record)
         except Exception as error:  # the outermost boundary: what is not ours is told without its text
             problem = problem_from_error(error)
             if problem.name == "internal":
-                state["failed"] = monitoring.format_error_location(error)
+                state.failed = monitoring.format_error_location(error)
             if not has_begun:
-                state.pop("unpadded", None)
+                state.unpadded = False
                 await _build_refusal(problem, scope, self._app)(scope, receive, send_and_record)
 
     async def _authenticate(self, scope: Scope, body: bytes) -> Principal | None:
@@ -263,21 +242,26 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 
 def record_reply(service: Service, scope: Scope) -> None:
     """Count and log a reply, by its route's template and its padded time, once it has left and not before."""
-    state = scope.get("state", {})
+    state = get_request_state(scope)
     method = scope["method"] if scope["method"] in KNOWN_METHODS else "OTHER"  # anyone can make up others without end
-    if "failed" in state:
-        monitoring.write_event("internal", where=state["failed"], method=method)
+    if state.failed is not None:
+        monitoring.write_event("internal", where=state.failed, method=method)
     route = scope.get("route")
     template = getattr(route, "path", None) or "other"
-    status, seconds = state.get("status", 0), state.get("padded")
-    service.counters.add("requests", f"{method} {template} {status}")
-    if seconds is not None:
-        service.counters.add("seconds", f"{method} {template}", seconds)
-    if state.get("doublings"):
-        service.counters.add("overruns", state.get("dataset") or "")
-    if state.get("late"):
-        service.counters.add("late", state.get("dataset") or "")
-    principal: Principal | None = state.get("principal")
-    fields = {"method": method, "route": template, "status": status, "seconds": seconds}
-    fields |= {"dataset": state.get("dataset"), "analyst": None if principal is None else principal.name}
-    monitoring.write_event("request", **fields)
+    service.counters.add("requests", f"{method} {template} {state.status}")
+    if state.padded is not None:
+        service.counters.add("seconds", f"{method} {template}", state.padded)
+    if state.doublings:
+        service.counters.add("overruns", state.dataset or "")
+    if state.late:
+        service.counters.add("late", state.dataset or "")
+    analyst = None if state.principal is None else state.principal.name
+    monitoring.write_event(
+        "request",
+        method=method,
+        route=template,
+        status=state.status,
+        seconds=state.padded,
+        dataset=state.dataset,
+        analyst=analyst,
+    )

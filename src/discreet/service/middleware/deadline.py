@@ -21,6 +21,8 @@ from itertools import count
 from threading import Condition, Thread
 from typing import Any
 
+from discreet.service.store.tokens import Principal
+
 ScheduledWake = tuple[float, int, Callable[[], object]]
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -92,17 +94,62 @@ def compute_padded_time(elapsed: float, deadline: float) -> float:
     return deadline * float(2 ** count_doublings(elapsed, deadline))
 
 
+@dataclass(frozen=True, slots=True)
+class ReleaseBarrier:
+    """Holds back what was drawn until three quarters of the deadline, or of its first doubling that can be met.
+
+    Answers are written down then, and not when they are ready: what others can see of them, such as that a question
+    has a stored answer, would tell how long the rows were read.
+    """
+
+    now: Callable[[], float]
+    start: float
+    deadline: float
+
+    def wait(self) -> None:
+        """Sleep until then, in a thread."""
+        barrier_deadline = BARRIER_FRACTION * self.deadline
+        time.sleep(max(0.0, self.start + compute_padded_time(self.now() - self.start, barrier_deadline) - self.now()))
+
+
+@dataclass(slots=True)
+class RequestState:
+    """All that middleware and handlers tell each other of one request and its reply."""
+
+    principal: Principal | None = None
+    dataset: str | None = None
+    deadline: float | None = None
+    """That of the data set; None leaves the service's own."""
+    unpadded: bool = False
+    """Whether the reply need not wait."""
+    build_barrier: Callable[[float], ReleaseBarrier] | None = None
+    """Builds the barrier of a deadline, on the clock of this request; None without padding."""
+    status: int = 0
+    padded: float | None = None
+    """The seconds after which the reply left."""
+    doublings: int = 0
+    late: bool = False
+    failed: str | None = None
+    """Where the code failed, for the log."""
+
+
+def get_request_state(scope: Scope) -> RequestState:
+    """Get the state of a request, which its first reader makes."""
+    state: RequestState = scope.setdefault("state", {}).setdefault("request", RequestState())
+    return state
+
+
 @dataclass(slots=True)
 class BufferedSend:
     """Holds a reply back; a long one that is for the custodian alone goes through as it comes."""
 
     send: Send
-    state: dict[str, Any]
+    state: RequestState
     messages: list[Message] = field(default_factory=list)
 
     async def take(self, message: Message) -> None:
         """Hold back a part of the reply."""
-        if self.state.get("unpadded"):
+        if self.state.unpadded:
             await self.flush()
             await self.send(message)
         else:
@@ -132,26 +179,8 @@ class TimedReceive:
         return message
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseBarrier:
-    """Holds back what was drawn until three quarters of the deadline, or of its first doubling that can be met.
-
-    Answers are written down then, and not when they are ready: what others can see of them, such as that a question
-    has a stored answer, would tell how long the rows were read.
-    """
-
-    now: Callable[[], float]
-    start: float
-    deadline: float
-
-    def wait(self) -> None:
-        """Sleep until then, in a thread."""
-        barrier_deadline = BARRIER_FRACTION * self.deadline
-        time.sleep(max(0.0, self.start + compute_padded_time(self.now() - self.start, barrier_deadline) - self.now()))
-
-
 class DeadlineMiddleware:
-    """Holds every reply back until its deadline. Handlers may set `deadline` and `unpadded` in the scope's state."""
+    """Holds every reply back until its deadline. Handlers may set `deadline` and `unpadded` of its state."""
 
     def __init__(self, app: App, deadline: float, is_exempt: Callable[[str], bool]) -> None:
         self._app, self._deadline, self._is_exempt = app, deadline, is_exempt
@@ -162,15 +191,16 @@ class DeadlineMiddleware:
         if scope["type"] != "http" or self._is_exempt(scope["path"]):
             await self._app(scope, receive, send)
             return
-        state = scope.setdefault("state", {})
+        state = get_request_state(scope)
         timed_receive = TimedReceive(receive, self._timer.time, self._timer.time())
         buffered_send = BufferedSend(send, state)
-        state["moment"] = lambda deadline: ReleaseBarrier(self._timer.time, timed_receive.start, deadline)
+        state.build_barrier = lambda deadline: ReleaseBarrier(self._timer.time, timed_receive.start, deadline)
         await self._app(scope, timed_receive.take, buffered_send.take)
-        if not state.get("unpadded"):
-            elapsed, deadline = self._timer.time() - timed_receive.start, float(state.get("deadline", self._deadline))
-            state["doublings"] = count_doublings(elapsed, deadline)
-            state["padded"] = compute_padded_time(elapsed, deadline)
-            await self._timer.until(timed_receive.start + state["padded"])
-            state["late"] = self._timer.time() - timed_receive.start - state["padded"] > LATE_FRACTION * deadline
+        if not state.unpadded:
+            elapsed = self._timer.time() - timed_receive.start
+            deadline = self._deadline if state.deadline is None else state.deadline
+            state.doublings = count_doublings(elapsed, deadline)
+            state.padded = compute_padded_time(elapsed, deadline)
+            await self._timer.until(timed_receive.start + state.padded)
+            state.late = self._timer.time() - timed_receive.start - state.padded > LATE_FRACTION * deadline
         await buffered_send.flush()

@@ -176,7 +176,7 @@ def abandon_job(store: Store, job: Job, result: str) -> None:
     _update_dead_job(store, job, {"state": "failed", "finished": time.time(), "result": result, "stage": None})
 
 
-def _update_dead_job(store: Store, job: Job, values: dict[str, Any]) -> None:
+def _update_dead_job(store: Store, job: Job, values: dict[str, object]) -> None:
     conditions = jobs.c.id == job.id, jobs.c.runner == job.runner, jobs.c.beat == job.beat, jobs.c.state == "running"
     with store.database.begin_write() as connection:
         connection.execute(update(jobs).where(*conditions).values(**values))

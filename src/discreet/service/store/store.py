@@ -269,7 +269,7 @@ def find_record(
     return None if row is None else kind(*row)
 
 
-def build_row(table: Table, record: object) -> dict[str, Any]:
+def build_row(table: Table, record: object) -> dict[str, object]:
     """Build a row from the attributes that have the names of the table's columns."""
     return {column.name: getattr(record, column.name) for column in table.columns}
 

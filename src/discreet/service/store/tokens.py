@@ -110,6 +110,24 @@ class Token:
         return self.revoked is None and now < self.expires
 
 
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The sender of a request by a token; `cookie` where a browser is signed in."""
+
+    token: Token
+    cookie: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The account that pays."""
+        return self.token.analyst
+
+    @property
+    def is_custodian(self) -> bool:
+        """Whether the sender may use the custodian's routes."""
+        return self.token.role == "custodian"
+
+
 def token_to_json(token: Token) -> dict[str, object]:
     """Write a token as JSON, with whether it is valid now, without its secret."""
     return token.to_json() | {"valid": token.is_valid(time.time())}
