@@ -125,6 +125,11 @@ def parse_rational(text: str, name: str = "the number") -> Fraction:
     return value
 
 
+def parse_fraction(text: str | None) -> Fraction | None:
+    """Read an exact amount of a document of ours; None where there is none."""
+    return None if text is None else Fraction(text)
+
+
 def as_positive(number: object, name: str) -> Fraction:
     """Read a rational above 0."""
     value = as_rational(number, name)

@@ -12,7 +12,6 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import FileResponse, Response
 
 from discreet.custodian.preview import build_stated_prior
-from discreet.custodian.status import balance_to_json, entry_to_json
 from discreet.schema.schema import schema_to_public_json
 from discreet.service import requests
 from discreet.service.api import models as d
@@ -325,7 +324,7 @@ def get_budget_document(context: DatasetContext) -> dict[str, object]:
     analyst = None if context.principal.is_custodian else context.principal.name
     with context.lease_custodian() as custodian:
         balances = custodian.budget(analyst)
-    return {"dataset": context.name, "analyst": analyst, "budget": [balance_to_json(balance) for balance in balances]}
+    return {"dataset": context.name, "analyst": analyst, "budget": [balance.to_json() for balance in balances]}
 
 
 def get_history_document(context: DatasetContext, limit: int = 100, before: int | None = None) -> dict[str, object]:
@@ -336,7 +335,7 @@ def get_history_document(context: DatasetContext, limit: int = 100, before: int 
     entries, older = all_entries[:limit], all_entries[limit:]
     numbers = [entry.entry for entry in entries]
     ids = find_ids_by_entry(context.service.store, context.name, context.rehearsal, analyst, numbers)
-    lines = [entry_to_json(entry) | {"answers": ids.get(entry.entry, [])} for entry in entries]
+    lines = [entry.to_json() | {"answers": ids.get(entry.entry, [])} for entry in entries]
     return {"history": lines, "next": entries[-1].entry if older else None}
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from discreet.custodian.status import balance_to_json
 from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
 from discreet.release.method_options import Option
@@ -179,7 +178,7 @@ def list_account_balances(service: Service, name: str, analyst: str | None = Non
     """List the accounts of the data set, or those of one analyst."""
     with service.registry.lease_custodian(name) as custodian:
         all_balances = custodian.budget(analyst)
-    return [balance_to_json(balance) for balance in all_balances if balance.analyst == analyst]
+    return [balance.to_json() for balance in all_balances if balance.analyst == analyst]
 
 
 def _list_accounts(context: DatasetContext, active_names: set[str | None]) -> list[dict[str, Any]]:
