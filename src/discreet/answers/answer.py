@@ -10,15 +10,20 @@ from fractions import Fraction
 from html import escape
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast
 
 from discreet.charts import check_picture_path, save_spec
 from discreet.errors import InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_estimate, format_interval, format_value
-from discreet.numeric import as_number_between, date_from_days, parse_fraction
+from discreet.numeric import as_number_between, as_plain_number, date_from_days, parse_fraction
 from discreet.priors.posterior import Posterior, PosteriorSummary, posterior_from_json, require_95_confidence
 from discreet.privacy.guarantee import Guarantee
 from discreet.schema.column import Interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 AnswerValue = int | float | bool | str | date | None
 Rows = tuple[Mapping[str, AnswerValue], ...]
@@ -409,6 +414,40 @@ class Answer:
         payload |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
         payload["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}
         return payload | {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json()}
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `to_json` has as plain values: dates as dates, exact amounts as numbers."""
+        payload, reconciled = self.to_json(), self.reconciled
+        payload |= {"rows": [dict(row) for row in self.rows], "intervals_95": [dict(row) for row in self.intervals()]}
+        payload |= {"value": self.value, "headline": self.headline} if self.single else {}
+        if reconciled is not None:
+            intervals = [dict(row) for row in reconciled.intervals(0.95)]
+            payload["reconciled"] = reconciled.to_json() | {"rows": list(reconciled.rows), "intervals_95": intervals}
+        payload["spent_so_far"] = {model: as_plain_number(total) for model, total in self.spent.items()}
+        return payload | {"guarantee": self.guarantee.to_dict(), "cost": self.cost.to_dict()}
+
+    def to_pandas(self, confidence: float = 0.95) -> pd.DataFrame:
+        """Return the rows as a data frame of pandas, each number with the ends of its interval.
+
+        The columns of a number are `<name>`, `<name>_low` and `<name>_high`, and with a prior `<name>_posterior_mean`.
+        A key of bins is `<key>_left` and `<key>_right`, both included. In a ROLLUP a key is null in totals over it,
+        and `<key>_is_total` says which rows these are.
+        """
+        from discreet.answers.data_frames import build_columns, build_pandas
+
+        return build_pandas(build_columns(self, confidence))
+
+    def to_polars(self, confidence: float = 0.95) -> pl.DataFrame:
+        """Return the rows as a data frame of Polars, in the columns of `to_pandas`."""
+        from discreet.answers.data_frames import build_columns, build_polars
+
+        return build_polars(build_columns(self, confidence))
+
+    def to_arrow(self, confidence: float = 0.95) -> pa.Table:
+        """Return the rows as a table of Arrow, in the columns of `to_pandas`."""
+        from discreet.answers.data_frames import build_arrow, build_columns
+
+        return build_arrow(build_columns(self, confidence))
 
     @classmethod
     def from_json(cls, document: JsonObject, prior: bool = False) -> Self:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -18,6 +18,7 @@ from discreet.formatting import format_cost, format_factor, format_upper
 from discreet.numeric import (
     as_int,
     as_number_between,
+    as_plain_number,
     as_positive,
     as_rational,
     format_exact,
@@ -278,10 +279,17 @@ class Guarantee(CheckedValue):
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable; numbers as exact text."""
+        return self._build_payload(str)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the same as plain values, numbers as numbers."""
+        return self._build_payload(as_plain_number)
+
+    def _build_payload(self, convert: Callable[[Fraction], object]) -> dict[str, object]:
         exact = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         exact |= {"also_epsilon": self.pure_epsilon, "t": self.t}
         payload: dict[str, object] = {"model": self.model}
-        payload |= {name: str(value) for name, value in exact.items() if value is not None}
+        payload |= {name: convert(value) for name, value in exact.items() if value is not None}
         payload |= {"k": self.k} if self.k is not None else {}
         payload |= {"distance": self.distance} if self.distance else {}
         payload |= {"neighbours": self.neighbors} if self.neighbors else {}

@@ -29,6 +29,7 @@ from discreet import (
     total,
 )
 from discreet.client.transport import Transport, parse_service_address
+from discreet.priors.posterior import PosteriorSummary
 from support.client_service import service
 from support.scripted_service import (
     ScriptedService,
