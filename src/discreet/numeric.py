@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from datetime import date, timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeGuard
@@ -123,6 +123,25 @@ def parse_rational(text: str, name: str = "the number") -> Fraction:
     if value is None or abs(value) > MAX_NUMBER:
         raise InvalidInput(f"{name} must be a plain number such as 0.5, 3 or 1e-6, got {stripped_text[:40]!r}")
     return value
+
+
+def parse_fraction(text: str | None) -> Fraction | None:
+    """Read an exact amount of a document of ours; None where there is none."""
+    return None if text is None else Fraction(text)
+
+
+def as_plain_number(value: Fraction | None) -> int | Decimal | float | None:
+    """Return a rational as an int, as a decimal where it has an end, else as the nearest float."""
+    if value is None:
+        return None
+    if value.denominator == 1:
+        return int(value)
+    remainder = value.denominator
+    for prime in (2, 5):
+        while remainder % prime == 0:
+            remainder //= prime
+    with localcontext(prec=value.denominator.bit_length() + value.numerator.bit_length() + 1):
+        return Decimal(value.numerator) / value.denominator if remainder == 1 else float(value)
 
 
 def as_positive(number: object, name: str) -> Fraction:

@@ -410,8 +410,8 @@ FAILING = {
         f"{HOME}/priors",
         {"question": "SELECT COUNT(*) FROM planted", "prior": "point(1)"},
     ),
-    "discreet.service.api.analyst_routes.entry_to_json": ("GET", f"{HOME}/history", None),
-    "discreet.service.api.analyst_routes.balance_to_json": ("GET", f"{HOME}/budget", None),
+    "discreet.ledger.charge.Entry.to_json": ("GET", f"{HOME}/history", None),
+    "discreet.ledger.charge.Balance.to_json": ("GET", f"{HOME}/budget", None),
     "discreet.service.api.analyst_routes.schema_to_public_json": ("GET", HOME, None),
     "discreet.service.console.analyst_pages.get_history_document": ("GET", "/console/datasets/{dataset}/history", None),
     "discreet.service.console.rendering.build_environment": ("GET", "/console/datasets/{dataset}", None),
@@ -484,7 +484,7 @@ def test_a_leak_is_found(
     monkeypatch.setattr("discreet.service.api.analyst_routes.requests.read_idempotency_key", lambda _: cell)
     assert planted.find_cells(str(driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").headers)) == [cell]
     monkeypatch.setattr("discreet.service.monitoring.format_error_location", str)
-    monkeypatch.setattr("discreet.service.api.analyst_routes.balance_to_json", failing_with(ValueError(cell)))
+    monkeypatch.setattr("discreet.ledger.charge.Balance.to_json", failing_with(ValueError(cell)))
     driver.get("ann", f"{HOME}/budget", dataset="planted")
     assert planted.find_cells(capfd.readouterr().err) == [cell]
 

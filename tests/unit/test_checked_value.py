@@ -31,10 +31,16 @@ from discreet import (
 from discreet import constraints as cn
 from discreet import mechanisms as mc
 from discreet import synthetic as sy
+from discreet.answers.answer import PopulationEstimate, RangeCount
+from discreet.answers.build import build_answer
+from discreet.custodian.preview import Preview
 from discreet.mechanisms.selection_scores import Selection
 from discreet.numeric import exp_below
 from discreet.planner.options import QueryOptions
+from discreet.planner.plan import NoisyResult
+from discreet.planner.planner import plan
 from discreet.priors.distance import DISTANCE_CLASSES
+from discreet.priors.posterior import PosteriorSummary
 from discreet.priors.syntax import parse_shapes
 from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.query import parse_sql
@@ -121,6 +127,16 @@ def build_mechanisms() -> list[object]:
     ]
 
 
+def build_answer_values() -> Iterator[object]:
+    planned = plan(SCHEMA, parse_sql("SELECT COUNT(*) FROM ward", SCHEMA), epsilon=1)
+    answer = build_answer(planned, NoisyResult(((),), (((3,),),)), "SELECT COUNT(*) FROM ward", HALF, 1, {"dp": HALF})
+    yield from [answer, answer.reconciled, Answer.from_json(answer.to_json())]
+    yield PosteriorSummary(1.0, 1.0, (0.0, 2.0))
+    yield RangeCount(("1", "2"), 1, 2, 3.5, (0.0, 9.0), 0.95)
+    yield PopulationEstimate("n", 3.0, (0.0, 9.0), 0.95, 1.0, 2.0, "an estimate")
+    yield Preview("SELECT 1", "none", answer.cost, None, planned.candidates, "exact", answer.guarantee)
+
+
 def build_values() -> Iterator[object]:
     """At least one of every public class of values, and of the classes that they are made of."""
     yield from build_mechanisms()
@@ -137,6 +153,7 @@ def build_values() -> Iterator[object]:
     yield from [cn.LinearRefinement.best([[1.0], [1.0]]), discreet.reconcile([3, 4], [cn.total(8)], 2)]
     yield Posterior(np.array([HALF, HALF], dtype=np.float64), names=("a", "b"))
     yield Release("a", "mdav", Guarantee.k_anonymity(3), 9, (Path("a.csv"),), {"k": 3}, Path("a.json"), 4, {"k": [3]})
+    yield from build_answer_values()
     row = {"id": "p1", "age": 5, "ill": "flu", "stage": "late", "town": "Ghent"}
     yield replay(SCHEMA, "SELECT COUNT(*) FROM ward", snapshot(SCHEMA, [row]), [], 1)
 
@@ -182,7 +199,7 @@ def test_every_public_class_of_values_is_copied_above() -> None:
     public = {getattr(namespace, name) for namespace, _ in names for name in namespace.__all__}
     classes = {kind for kind in public if isinstance(kind, type) and dataclasses.is_dataclass(kind)}
     copied = {type(part) for value in VALUES for part in list_parts(value)}
-    assert classes - copied == {Answer, Audit}  # they hold callables: for what is computed, or drawn, later
+    assert classes - copied == {Audit}  # it holds callables, for what is drawn later
     assert {Schema, Replay, MechanismReplay, *DISTANCE_CLASSES} <= copied
 
 

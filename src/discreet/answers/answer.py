@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from html import escape
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast
 
+from discreet.charts import check_picture_path, save_spec
 from discreet.errors import InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_estimate, format_interval, format_value
-from discreet.numeric import as_number_between, date_from_days
-from discreet.priors.posterior import Posterior
+from discreet.numeric import as_number_between, as_plain_number, date_from_days, parse_fraction
+from discreet.priors.posterior import Posterior, PosteriorSummary, posterior_from_json, require_95_confidence
 from discreet.privacy.guarantee import Guarantee
 from discreet.schema.column import Interval
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
 AnswerValue = int | float | bool | str | date | None
-Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
-Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
+Rows = tuple[Mapping[str, AnswerValue], ...]
+IntervalRows = tuple[Mapping[str, Interval], ...]
+PosteriorRows = tuple[Mapping[str, Posterior | PosteriorSummary | None], ...]
+JsonObject = Mapping[str, Any]
 MAX_TEXT_ROWS = 50
 MAX_JSON_POSTERIORS = 512
 """JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
@@ -32,6 +41,10 @@ NO_RANGES = "ranges are asked of the answer to SELECT HISTOGRAM(column, bins) al
 NO_POPULATION = (
     "an interval for the population is of COUNT, of AVG and of proportions, in the groups of GROUP BY too; not of a "
     "HISTOGRAM or ROLLUP, of medians or of sums"
+)
+NOT_IN_REPLY = "a stored or copied reply has no ranges and no population; ask the question of the service again"
+TOO_MANY_POSTERIORS = (
+    f"a reply tells the posteriors of at most {MAX_JSON_POSTERIORS} rows, and this answer has more; ask for fewer"
 )
 
 
@@ -92,14 +105,75 @@ def format_posterior(mean: float, median: float, interval: Sequence[float], date
     return f"mean {mean_text}, median {median_text}, 95 % {low} to {high}"
 
 
+class IntervalSource(Protocol):
+    """Has the intervals of rows, or computes them."""
+
+    def compute_intervals(self, confidence: float) -> IntervalRows:
+        """Compute where the exact number of every row lies with at least this probability."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalsAt95:
+    """The intervals of rows as a reply has them: at 95 % alone."""
+
+    rows: IntervalRows
+
+    def compute_intervals(self, confidence: float) -> IntervalRows:
+        """Return the intervals; other confidences are refused."""
+        require_95_confidence(confidence)
+        return self.rows
+
+
+class AnswerDetails(ABC):
+    """What is computed from an answer when it is asked for: from what was released here, or as a reply has it.
+
+    A plain value: both are public, so that a copy of an answer has all that the answer has.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def compute_intervals(self, confidence: float) -> IntervalRows:
+        """Compute where the exact number of every row lies with at least this probability."""
+
+    @abstractmethod
+    def compute_posteriors(self) -> PosteriorRows:
+        """Compute what is known of every number after the answer."""
+
+    @abstractmethod
+    def reconcile(self) -> ReconciledRows | None:
+        """Make the rows fit what must be true; None where nothing must."""
+
+    @abstractmethod
+    def describe_meaning(self) -> str:
+        """Say in a sentence what the answer means; nothing where no sentence is made for it."""
+
+    @property
+    def has_picture(self) -> bool:
+        """Whether there is a picture."""
+        return False
+
+    def build_picture_spec(self) -> dict[str, Any]:
+        """Build the picture in Vega-Lite."""
+        raise InvalidInput(NO_PICTURE)
+
+    def count_range(self, low: object, high: object, confidence: float) -> RangeCount:  # noqa: ARG002
+        """Count the rows of a histogram from one value to another."""
+        raise InvalidInput(NO_RANGES)
+
+    def estimate_population(self, confidence: float, size: object) -> tuple[Mapping[str, PopulationEstimate], ...]:  # noqa: ARG002
+        """Estimate the numbers of every row for the population."""
+        raise InvalidInput(NO_POPULATION)
+
+
 @dataclass(frozen=True, slots=True)
 class ReconciledRows:
     """The rows of an answer made to fit what is true whatever the data; post-processing, hence free."""
 
-    rows: tuple[Mapping[str, AnswerValue], ...]
-    intervals: Intervals
+    rows: Rows
     because: tuple[str, ...]
     """What they were made to fit, in words."""
+    source: IntervalSource = field(repr=False, compare=False)
     advice: str = ""
     """Which numbers to use for what, where sums of these are worse than sums of the raw ones; else empty."""
 
@@ -107,6 +181,23 @@ class ReconciledRows:
     def use_for_sums(self) -> Literal["raw", "reconciled"]:
         """Which numbers to add up."""
         return "raw" if self.advice else "reconciled"
+
+    def intervals(self, confidence: float) -> IntervalRows:
+        """Where the exact numbers lie with at least this probability."""
+        return self.source.compute_intervals(confidence)
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        payload: dict[str, object] = {"rows": _rows_to_json(self.rows)}
+        payload |= {"intervals_95": _intervals_to_json(self.intervals(0.95)), "because": list(self.because)}
+        return payload | {"use_for_sums": self.use_for_sums, "advice": self.advice}
+
+    @classmethod
+    def from_json(cls, document: JsonObject, dates: Collection[str] = ()) -> Self:
+        """Read what `to_json` wrote; `dates` are the columns of dates."""
+        intervals = IntervalsAt95(_intervals_from_json(document["intervals_95"], dates))
+        reasons = tuple(map(str, document["because"]))
+        return cls(_rows_from_json(document["rows"], dates), reasons, intervals, document.get("advice", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +216,13 @@ class RangeCount:
         """Machine-readable."""
         ends = {"asked": list(self.asked), "low": _to_json_value(self.low), "high": _to_json_value(self.high)}
         return ends | {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
+
+    @classmethod
+    def from_json(cls, document: JsonObject) -> Self:
+        """Read what `to_json` wrote; the ends are numbers, or dates, which alone are text."""
+        low, high = (_value_from_json(document[end], isinstance(document[end], str)) for end in ("low", "high"))
+        (first, last), (lower, upper) = document["asked"], document["interval"]
+        return cls((first, last), low, high, document["value"], (lower, upper), document["confidence"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +244,15 @@ class PopulationEstimate:
         estimate = {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
         return {**estimate, "noise": self.noise, "sampling": self.sampling, "words": self.words}
 
+    @classmethod
+    def from_json(cls, name: str, document: JsonObject) -> Self:
+        """Read what `to_json` wrote of the number of this name."""
+        low, high = document["interval"]
+        details = (document[field] for field in ("confidence", "noise", "sampling", "words"))
+        return cls(name, document["value"], (low, high), *details)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The reply to one question. `cost` is what it spent now: nothing for an answer that was stored.
 
@@ -159,7 +264,7 @@ class Answer:
     question: str
     columns: tuple[str, ...]
     numbers: tuple[str, ...]
-    rows: tuple[Mapping[str, AnswerValue], ...]
+    rows: Rows
     mechanism: str
     accuracy: str
     guarantee: Guarantee
@@ -167,8 +272,6 @@ class Answer:
     spent: Mapping[str, Fraction | None]
     stored: bool
     entry: int | None
-    intervals: Intervals = field(repr=False, compare=False)
-    posteriors: Posteriors = field(repr=False, compare=False)
     warning: str | None = None
     missed_accuracy: str = ""
     """That it is less accurate than was requested, in a sentence; empty where it is as accurate."""
@@ -181,14 +284,8 @@ class Answer:
     """The same as a sentence, with what is impossible where the prior was used as stated."""
     joint_coverage: str = field(default="", repr=False, compare=False)
     """Where rows were chosen by their noisy numbers: that all 95 % intervals hold at once; `meaning` has it too."""
-    describe_meaning: Callable[[], str] = field(default=str, repr=False, compare=False)
-    picture: Callable[[str | Path], Path] | None = field(default=None, repr=False, compare=False)
-    spec: Callable[[], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
-    reconcile: Callable[[], ReconciledRows | None] = field(default=lambda: None, repr=False, compare=False)
-    count_range: Callable[[object, object, float], RangeCount] | None = field(default=None, repr=False, compare=False)
-    estimate_population: Callable[[float, object], tuple[Mapping[str, PopulationEstimate], ...]] | None = field(
-        default=None, repr=False, compare=False
-    )
+    details: AnswerDetails = field(repr=False, compare=False)
+    """What intervals, posteriors, reconciled rows, ranges and pictures are computed from."""
 
     @property
     def single(self) -> bool:
@@ -203,7 +300,7 @@ class Answer:
         return self.rows[0][self.numbers[0]]
 
     @property
-    def posterior(self) -> Posterior | None:
+    def posterior(self) -> Posterior | PosteriorSummary | None:
         """What is known after the answer; None without a prior, or where the answer's distribution is not public."""
         if not self.single:
             raise InvalidInput("this answer has several numbers; their posteriors are in posteriors()")
@@ -220,7 +317,7 @@ class Answer:
     @property
     def meaning(self) -> str:
         """One plain sentence: what the answer means to someone who believed the prior, or where its numbers lie."""
-        sentence = self.describe_meaning() or self._describe_intervals()
+        sentence = self.details.describe_meaning() or self._describe_intervals()
         coverage_note = self.joint_coverage if self.has_intervals and self.joint_coverage[1:] not in sentence else ""
         return " ".join(filter(None, (sentence, coverage_note)))
 
@@ -255,32 +352,42 @@ class Answer:
         intervals = self.intervals(float(as_number_between(confidence, 0, 1, "confidence")))
         return intervals[0][self.numbers[0]] if self.single else intervals
 
+    def intervals(self, confidence: float = 0.95) -> IntervalRows:
+        """As `interval`, a mapping for each row, also where there is one number alone."""
+        return self.details.compute_intervals(confidence)
+
+    def posteriors(self) -> PosteriorRows:
+        """What is known after the answer of each number of each row; None as `posterior` is."""
+        return self.details.compute_posteriors()
+
     @property
     def reconciled(self) -> ReconciledRows | None:
         """The same numbers made to fit what must be true of every data set; None where nothing must."""
-        return self.reconcile()
+        return self.details.reconcile()
 
     def range(self, low: object, high: object, confidence: float = 0.95) -> RangeCount:
         """How many rows lie from `low` to `high`, both included, from the answer to one HISTOGRAM; nothing is paid."""
-        if self.count_range is None:
-            raise InvalidInput(NO_RANGES)
-        return self.count_range(low, high, float(as_number_between(confidence, 0, 1, "confidence")))
+        return self.details.count_range(low, high, float(as_number_between(confidence, 0, 1, "confidence")))
 
     def population(self, confidence: float = 0.95, size: object = None) -> tuple[Mapping[str, PopulationEstimate], ...]:
         """Each row's counts, means and proportions with noise and sampling error; `size` is that of the population."""
-        if self.estimate_population is None:
-            raise InvalidInput(NO_POPULATION)
-        return self.estimate_population(float(as_number_between(confidence, 0, 1, "confidence")), size)
+        return self.details.estimate_population(float(as_number_between(confidence, 0, 1, "confidence")), size)
+
+    @property
+    def has_picture(self) -> bool:
+        """Whether `plot` draws it: a HISTOGRAM, or one number with a public law or a prior."""
+        return self.details.has_picture
 
     def plot(self, path: str | Path) -> Path:
         """Draw prior, noise law and posterior, with the raw answer marked, as .svg, .png or .html."""
-        if self.picture is None:
+        if not self.has_picture:
             raise InvalidInput(NO_PICTURE)
-        return self.picture(path)
+        target = check_picture_path(path)
+        return save_spec(self.picture_spec(), target)
 
     def picture_spec(self) -> dict[str, Any] | None:
         """The same picture as data, in Vega-Lite; None where there is none."""
-        return None if self.spec is None else self.spec()
+        return self.details.build_picture_spec() if self.has_picture else None
 
     def with_note(self, note: str | None) -> Answer:
         """The same, with something more to be warned of."""
@@ -301,12 +408,117 @@ class Answer:
                 for row in self.posteriors()
             ]
         reconciled = self.reconciled
-        payload["reconciled"] = None if reconciled is None else _reconciled_to_json(reconciled)
+        payload["reconciled"] = None if reconciled is None else reconciled.to_json()
         payload |= {"shaped_by_prior": self.shaped, "prior_tail": self.prior_tail, "prior_use": self.prior_use}
         payload |= {"missed_accuracy": self.missed_accuracy, "warning": self.warning, "meaning": self.meaning}
         payload |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
         payload["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}
         return payload | {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json()}
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `to_json` has as plain values: dates as dates, exact amounts as numbers."""
+        payload, reconciled = self.to_json(), self.reconciled
+        payload |= {"rows": [dict(row) for row in self.rows], "intervals_95": [dict(row) for row in self.intervals()]}
+        payload |= {"value": self.value, "headline": self.headline} if self.single else {}
+        if reconciled is not None:
+            intervals = [dict(row) for row in reconciled.intervals(0.95)]
+            payload["reconciled"] = reconciled.to_json() | {"rows": list(reconciled.rows), "intervals_95": intervals}
+        payload["spent_so_far"] = {model: as_plain_number(total) for model, total in self.spent.items()}
+        return payload | {"guarantee": self.guarantee.to_dict(), "cost": self.cost.to_dict()}
+
+    def to_pandas(self, confidence: float = 0.95) -> pd.DataFrame:
+        """Return the rows as a data frame of pandas, each number with the ends of its interval.
+
+        The columns of a number are `<name>`, `<name>_low` and `<name>_high`, and with a prior `<name>_posterior_mean`.
+        A key of bins is `<key>_left` and `<key>_right`, both included. In a ROLLUP a key is null in totals over it,
+        and `<key>_is_total` says which rows these are.
+        """
+        from discreet.answers.data_frames import build_columns, build_pandas
+
+        return build_pandas(build_columns(self, confidence))
+
+    def to_polars(self, confidence: float = 0.95) -> pl.DataFrame:
+        """Return the rows as a data frame of Polars, in the columns of `to_pandas`."""
+        from discreet.answers.data_frames import build_columns, build_polars
+
+        return build_polars(build_columns(self, confidence))
+
+    def to_arrow(self, confidence: float = 0.95) -> pa.Table:
+        """Return the rows as a table of Arrow, in the columns of `to_pandas`."""
+        from discreet.answers.data_frames import build_arrow, build_columns
+
+        return build_arrow(build_columns(self, confidence))
+
+    @classmethod
+    def from_json(cls, document: JsonObject, prior: bool = False) -> Self:
+        """Read what `to_json` wrote; `prior` says whether a prior was given with the question."""
+        return cls(
+            question=document["question"],
+            columns=tuple(document["columns"]),
+            numbers=tuple(document["numbers"]),
+            rows=_rows_from_json(document["rows"], document["dates"]),
+            mechanism=document["mechanism"],
+            accuracy=document["accuracy"],
+            guarantee=Guarantee.from_json(document["guarantee"]),
+            cost=Guarantee.from_json(document["cost"]),
+            spent={model: parse_fraction(amount) for model, amount in document["spent_so_far"].items()},
+            stored=document["stored"],
+            entry=document["entry"],
+            warning=document["warning"],
+            missed_accuracy=document.get("missed_accuracy", ""),
+            shaped=document["shaped_by_prior"],
+            prior=prior,
+            prior_tail=document.get("prior_tail"),
+            prior_use=document.get("prior_use", ""),
+            details=ReplyDetails.from_json(document),
+        )
+
+
+@dataclass(frozen=True)
+class ReplyDetails(AnswerDetails):
+    """What a reply has of an answer: intervals at 95 %, and posteriors of not too many rows."""
+
+    intervals: IntervalsAt95
+    posteriors: PosteriorRows | None
+    reconciled: ReconciledRows | None
+    meaning: str
+
+    @classmethod
+    def from_json(cls, document: JsonObject) -> Self:
+        """Read what `Answer.to_json` wrote."""
+        dates, posteriors, reconciled = document["dates"], document["posteriors"], document["reconciled"]
+        return cls(
+            intervals=IntervalsAt95(_intervals_from_json(document["intervals_95"], dates)),
+            posteriors=None if posteriors is None else tuple(map(_posteriors_from_json, posteriors)),
+            reconciled=None if reconciled is None else ReconciledRows.from_json(reconciled, dates),
+            meaning=document["meaning"],
+        )
+
+    def compute_intervals(self, confidence: float) -> IntervalRows:
+        """Return the intervals; other confidences are refused."""
+        return self.intervals.compute_intervals(confidence)
+
+    def compute_posteriors(self) -> PosteriorRows:
+        """Return the posteriors, if the reply has them."""
+        if self.posteriors is None:
+            raise InvalidInput(TOO_MANY_POSTERIORS)
+        return self.posteriors
+
+    def reconcile(self) -> ReconciledRows | None:
+        """Return the reconciled rows."""
+        return self.reconciled
+
+    def describe_meaning(self) -> str:
+        """Return the sentence."""
+        return self.meaning
+
+    def count_range(self, low: object, high: object, confidence: float) -> RangeCount:  # noqa: ARG002
+        """Refused: a reply has no ranges."""
+        raise InvalidInput(NOT_IN_REPLY)
+
+    def estimate_population(self, confidence: float, size: object) -> tuple[Mapping[str, PopulationEstimate], ...]:  # noqa: ARG002
+        """Refused: a reply has no estimates."""
+        raise InvalidInput(NOT_IN_REPLY)
 
 
 def _to_json_value(value: AnswerValue) -> int | float | bool | str | None:
@@ -324,8 +536,23 @@ def _intervals_to_json(rows: Sequence[Mapping[str, Interval]]) -> list[dict[str,
     ]
 
 
-def _reconciled_to_json(reconciled: ReconciledRows) -> dict[str, object]:
-    intervals = _intervals_to_json(reconciled.intervals(0.95))
-    payload: dict[str, object] = {"rows": _rows_to_json(reconciled.rows), "intervals_95": intervals}
-    reasons = {"because": list(reconciled.because), "use_for_sums": reconciled.use_for_sums}
-    return payload | reasons | {"advice": reconciled.advice}
+def _value_from_json(value: AnswerValue, is_date: bool) -> AnswerValue:
+    return date.fromisoformat(value) if is_date and isinstance(value, str) and value != ALL_KEYS else value
+
+
+def _rows_from_json(documents: Sequence[JsonObject], dates: Collection[str]) -> Rows:
+    return tuple({name: _value_from_json(value, name in dates) for name, value in row.items()} for row in documents)
+
+
+def _intervals_from_json(documents: Sequence[JsonObject], dates: Collection[str]) -> IntervalRows:
+    def read_interval(ends: Sequence[AnswerValue] | None, are_dates: bool) -> Interval:
+        if ends is None:
+            return None
+        low, high = (_value_from_json(end, are_dates) for end in ends)
+        return cast(Interval, (low, high))
+
+    return tuple({name: read_interval(ends, name in dates) for name, ends in row.items()} for row in documents)
+
+
+def _posteriors_from_json(document: JsonObject) -> Mapping[str, Posterior | PosteriorSummary | None]:
+    return {name: None if posterior is None else posterior_from_json(posterior) for name, posterior in document.items()}

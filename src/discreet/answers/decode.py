@@ -6,14 +6,14 @@ Post-processing: it sees the plan and what was released, never a row.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from discreet.answers.answer import AnswerValue
+from discreet.answers.answer import AnswerValue, IntervalRows, PosteriorRows, Rows
 from discreet.measurements.base import NoisyOutputs
 from discreet.numeric import format_exact
-from discreet.planner.plan import Plan
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.priors.posterior import Posterior
 from discreet.query.query import HavingCondition, Presentation
 from discreet.schema import Column
@@ -67,9 +67,42 @@ class Decoder:
         return self.plan.readings[index].is_surprising(outputs, SURPRISE_TAIL)
 
 
-def label_rows(
-    rows: Sequence[Sequence[Value | None]], order: Sequence[int], presentation: Presentation
-) -> tuple[Mapping[str, AnswerValue], ...]:
+@dataclass(frozen=True, eq=False, slots=True)
+class ShownNumbers:
+    """The noisy outputs of the cells that are rows of a reply, in their order; intervals are computed once."""
+
+    decoder: Decoder
+    noisy_result: NoisyResult
+    order: tuple[int, ...]
+    _intervals: dict[float, IntervalRows] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> list[tuple[str, int]]:
+        """The numbers of a reply by name, and the measurement each is of."""
+        outputs = self.decoder.plan.query.presentation.outputs
+        return [(output.label, output.aggregate or 0) for output in outputs if output.key is None]
+
+    def list_cells(self) -> Iterator[tuple[NoisyOutputs, ...]]:
+        """List the outputs of every row."""
+        return (self.noisy_result.numbers[index] for index in self.order)
+
+    def compute_intervals(self, confidence: float) -> IntervalRows:
+        """Compute where the exact number of every row lies with at least this probability."""
+        if confidence not in self._intervals:
+            compute, labels = self.decoder.compute_shown_interval, self.labels
+            self._intervals[confidence] = tuple(
+                {label: compute(index, cell[index], confidence) for label, index in labels}
+                for cell in self.list_cells()
+            )
+        return self._intervals[confidence]
+
+    def compute_posteriors(self) -> PosteriorRows:
+        """Compute what is known of every number to someone who held the prior."""
+        compute, labels = self.decoder.compute_posterior, self.labels
+        return tuple({label: compute(index, cell[index]) for label, index in labels} for cell in self.list_cells())
+
+
+def label_rows(rows: Sequence[Sequence[Value | None]], order: Sequence[int], presentation: Presentation) -> Rows:
     """Return rows in this order, by the names of their columns."""
     labels = [output.label for output in presentation.outputs]
     return tuple(dict(zip(labels, map(to_answer_value, rows[index]), strict=True)) for index in order)

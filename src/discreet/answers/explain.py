@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
 
-from discreet.answers.answer import Answer, AnswerValue
+from discreet.answers.answer import AnswerValue
 from discreet.answers.decode import Decoder
-from discreet.charts import DistributionChart, HistogramChart, build_picture_spec, save_picture
+from discreet.charts import DistributionChart
 from discreet.formatting import (
     format_day,
     format_day_ends,
@@ -136,13 +136,6 @@ def build_distribution_chart(
         interval=numeric_interval,
         sentence=sentence,
         dates=dates,
-    )
-
-
-def attach_picture(answer: Answer, build_chart: Callable[[], DistributionChart | HistogramChart]) -> Answer:
-    """Return an answer that can be drawn, into a file or as data."""
-    return replace(
-        answer, picture=lambda path: save_picture(build_chart(), path), spec=lambda: build_picture_spec(build_chart())
     )
 
 

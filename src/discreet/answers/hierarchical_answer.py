@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.answers.answer import ALL_KEYS, NO_RANGES, Answer, RangeCount, ReconciledRows
+from discreet.answers.answer import (
+    ALL_KEYS,
+    NO_RANGES,
+    AnswerDetails,
+    IntervalRows,
+    PosteriorRows,
+    RangeCount,
+    ReconciledRows,
+    Rows,
+)
 from discreet.answers.decode import format_group_key, label_rows, select_answer_rows, to_answer_value
-from discreet.answers.explain import attach_picture
 from discreet.answers.reconciled_counts import CountSums, reconcile_or_keep_raw
-from discreet.charts import HistogramChart
+from discreet.charts import HistogramChart, build_picture_spec
 from discreet.errors import InvalidInput
 from discreet.estimation.constraint_set import Constraint, at_least, fixed, nested, total
 from discreet.estimation.hierarchical_counts import BlockHierarchy
@@ -30,7 +38,7 @@ from discreet.planner.structural_constraints import find_structural_constraints
 from discreet.query.query import Query
 from discreet.query.scan import Cell
 from discreet.schema import Schema
-from discreet.schema.column import Interval, Value
+from discreet.schema.column import Value
 
 MAX_BARS = 100
 DECIMALS = 2
@@ -47,6 +55,7 @@ class HierarchicalCounts:
     plan: Plan
     hierarchy: BlockCounts
     noisy_result: NoisyResult
+    _half_widths: dict[float, float] = field(default_factory=dict)
 
     @cached_property
     def counts(self) -> tuple[Array, ...]:
@@ -78,6 +87,10 @@ class HierarchicalCounts:
         nodes = [(int(start), level, place) for level, row in levels for place, start in enumerate(row.starts)]
         return [(level, place) for _, level, place in sorted(nodes)]
 
+    def list_numbers(self) -> list[str]:
+        """List the names that the count of a block has in the reply."""
+        return [output.label for output in self.plan.query.presentation.outputs if output.key is None]
+
     def get_cell(self, node: Node) -> Cell:
         """Return the keys of a block, ALL_KEYS where it is a total over them."""
         level, place = node
@@ -100,10 +113,11 @@ class HierarchicalCounts:
             return _build_interval(count, self._cell_half_width(confidence))
         return _build_interval(count, compute_half_width(float(self.interval_variances[level][place]), confidence))
 
-    @cached_property
-    def _cell_half_width(self) -> Callable[[float], float]:
+    def _cell_half_width(self, confidence: float) -> float:
         """Half of an interval of a cell, where only cells were measured: they are all alike."""
-        return cache(lambda confidence: self.hierarchy.range_half_width(0, 0, confidence, self.nest))
+        if confidence not in self._half_widths:
+            self._half_widths[confidence] = self.hierarchy.range_half_width(0, 0, confidence, self.nest)
+        return self._half_widths[confidence]
 
     def count_range(self, low: object, high: object, confidence: float) -> RangeCount:
         """Count the rows from one value to another, in whole bins."""
@@ -193,36 +207,70 @@ class HierarchicalCounts:
         return tuple(sentences)
 
 
-def build_hierarchical_answer(answer: Answer, plan: Plan, hierarchy: BlockCounts, noisy_result: NoisyResult) -> Answer:
-    """Build a reply with the rows of nested counts."""
+@dataclass(frozen=True, eq=False)
+class ReleasedBlocks(AnswerDetails):
+    """What was released of nested blocks, and which of them are rows of the reply."""
+
+    blocks: HierarchicalCounts
+    order: tuple[int, ...]
+    rows: Rows
+    question: str
+
+    def compute_intervals(self, confidence: float) -> IntervalRows:
+        """Compute where the exact count of every row lies with about this probability."""
+        return BlockIntervals(self.blocks, self.order).compute_intervals(confidence)
+
+    def compute_posteriors(self) -> PosteriorRows:
+        """There is none: a block has no noise of its own."""
+        numbers = self.blocks.list_numbers()
+        return tuple(dict.fromkeys(numbers) for _ in self.order)
+
+    def reconcile(self) -> ReconciledRows | None:
+        """Make the counts whole, none below 0, so that parts add up."""
+        return self._reconciled
+
+    @cached_property
+    def _reconciled(self) -> ReconciledRows | None:
+        source = BlockIntervals(self.blocks, self.order)
+        return reconcile_or_keep_raw(self.rows, source, partial(_reconcile_counts, self.blocks, self.order))
+
+    def describe_meaning(self) -> str:
+        """No sentence is made for it."""
+        return ""
+
+    @property
+    def has_picture(self) -> bool:
+        """Whether it is a histogram."""
+        return self.blocks.plan.query.nesting == "ranges"
+
+    def build_picture_spec(self) -> dict[str, Any]:
+        """Build the picture of a histogram."""
+        return build_picture_spec(self.blocks.build_histogram_chart(self.question))
+
+    def count_range(self, low: object, high: object, confidence: float) -> RangeCount:
+        """Count the rows of a histogram from one value to another."""
+        return (
+            self.blocks.count_range(low, high, confidence)
+            if self.has_picture
+            else super().count_range(low, high, confidence)
+        )
+
+
+def release_blocks(plan: Plan, hierarchy: BlockCounts, noisy_result: NoisyResult, question: str) -> ReleasedBlocks:
+    """Lay nested counts out in rows."""
     blocks, presentation = HierarchicalCounts(plan, hierarchy, noisy_result), plan.query.presentation
     rows = [_build_row(blocks, node, blocks.get_count(node)) for node in blocks.shown_nodes]
     order = tuple(select_answer_rows(rows, presentation))
-    numbers = answer.numbers
-    answer = replace(
-        answer,
-        rows=label_rows(rows, order, presentation),
-        intervals=partial(_compute_intervals, blocks, order),
-        posteriors=lambda: tuple(dict.fromkeys(numbers) for _ in order),
-    )
-    reconcile_rows = partial(_reconcile_counts, blocks, order)
-    answer = replace(answer, reconcile=cache(partial(reconcile_or_keep_raw, answer, reconcile_rows)))
-    return _attach_range_counts(answer, blocks) if plan.query.nesting == "ranges" else answer
+    return ReleasedBlocks(blocks, order, label_rows(rows, order, presentation), question)
 
 
-def attach_ranges(answer: Answer, plan: Plan, noisy_result: NoisyResult) -> Answer:
-    """Attach ranges and a picture, where the cells of a histogram were measured one by one: for a prior, say."""
+def build_histogram_counts(plan: Plan, noisy_result: NoisyResult) -> HierarchicalCounts | None:
+    """Return the counts of a histogram whose cells were measured one by one: for a prior, say."""
     noises = plan.measurements[0].independent_noises
     if plan.query.nesting != "ranges" or not noises:
-        return answer
+        return None
     cells = Level(np.arange(len(noisy_result.cells)), Fraction(1), noises[0])
-    hierarchy = BlockCounts((cells,))
-    return _attach_range_counts(answer, HierarchicalCounts(plan, hierarchy, noisy_result))
-
-
-def _attach_range_counts(answer: Answer, blocks: HierarchicalCounts) -> Answer:
-    answer = replace(answer, count_range=blocks.count_range)
-    return attach_picture(answer, lambda: blocks.build_histogram_chart(answer.question))
+    return HierarchicalCounts(plan, BlockCounts((cells,)), noisy_result)
 
 
 def check_ranges(schema: Schema, query: Query, ranges: Sequence[tuple[object, object]]) -> None:
@@ -245,33 +293,32 @@ def _build_row(blocks: HierarchicalCounts, node: Node, count: Value) -> list[Val
     return values
 
 
-def _compute_intervals(
-    blocks: HierarchicalCounts, order: Sequence[int], confidence: float
-) -> tuple[Mapping[str, Interval], ...]:
-    names = [output.label for output in blocks.plan.query.presentation.outputs if output.key is None]
-    interval_confidence = blocks.plan.coverage.adjust_confidence(confidence)
-    if interval_confidence is None:
-        return tuple(dict.fromkeys(names) for _ in order)
-    nodes = [blocks.shown_nodes[index] for index in order]
-    return tuple(dict.fromkeys(names, blocks.compute_interval(node, interval_confidence)) for node in nodes)
+@dataclass(frozen=True, eq=False, slots=True)
+class BlockIntervals:
+    """The intervals of the blocks that are rows of a reply; with `counts` cut to what is possible of whole ones."""
+
+    blocks: HierarchicalCounts
+    order: tuple[int, ...]
+    counts: tuple[int, ...] | None = None
+
+    def compute_intervals(self, confidence: float) -> IntervalRows:
+        """Compute where the exact count of every row lies with about this probability."""
+        names = self.blocks.list_numbers()
+        interval_confidence = self.blocks.plan.coverage.adjust_confidence(confidence)
+        if interval_confidence is None:
+            return tuple(dict.fromkeys(names) for _ in self.order)
+        return tuple(dict.fromkeys(names, self._compute_interval(index, interval_confidence)) for index in self.order)
+
+    def _compute_interval(self, index: int, confidence: float) -> tuple[float, float]:
+        interval = self.blocks.compute_interval(self.blocks.shown_nodes[index], confidence)
+        return interval if self.counts is None else _clip_interval(interval, self.counts[index])
 
 
-def _reconcile_counts(blocks: HierarchicalCounts, order: Sequence[int]) -> ReconciledRows:
-    counts = [int(blocks.integer_counts[level][place]) for level, place in blocks.shown_nodes]
+def _reconcile_counts(blocks: HierarchicalCounts, order: tuple[int, ...]) -> ReconciledRows:
+    counts = tuple(int(blocks.integer_counts[level][place]) for level, place in blocks.shown_nodes)
     rows = [_build_row(blocks, node, count) for node, count in zip(blocks.shown_nodes, counts, strict=True)]
-
-    def compute_intervals(confidence: float) -> tuple[Mapping[str, Interval], ...]:
-        row_intervals = _compute_intervals(blocks, order, confidence)
-        return tuple(
-            {
-                name: None if interval is None else _clip_interval(cast("tuple[float, float]", interval), counts[index])
-                for name, interval in row.items()
-            }
-            for index, row in zip(order, row_intervals, strict=True)
-        )
-
     answer_rows = label_rows(rows, order, blocks.plan.query.presentation)
-    return ReconciledRows(answer_rows, compute_intervals, blocks.reasons, blocks.sums.advice)
+    return ReconciledRows(answer_rows, blocks.reasons, BlockIntervals(blocks, order, counts), blocks.sums.advice)
 
 
 def _clip_interval(interval: tuple[float, float], count: float) -> tuple[float, float]:

@@ -200,11 +200,6 @@ def _normalize_logs(logs: Array) -> Array:
     return chances
 
 
-def has_population_numbers(plan: Plan) -> bool:
-    """Whether a number of the plan is a count, mean or proportion with noise of its own."""
-    return bool(_find_population_numbers(plan))
-
-
 def _find_population_numbers(plan: Plan) -> dict[str, int]:
     """The numbers that speak for a population, by name, and the measurement each is of."""
     outputs = plan.query.presentation.outputs

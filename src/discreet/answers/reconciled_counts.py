@@ -16,14 +16,14 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.answers.answer import Answer, AnswerValue, ReconciledRows
+from discreet.answers.answer import AnswerValue, IntervalRows, IntervalSource, ReconciledRows, Rows
 from discreet.answers.constraint_fit import (
     KEPT_TOTAL_REASON,
     CountFit,
     build_count_rules,
     require_countable,
 )
-from discreet.answers.decode import Decoder
+from discreet.answers.decode import Decoder, ShownNumbers
 from discreet.errors import DiscreetError
 from discreet.estimation.constraint_set import StatedConstraint
 from discreet.estimation.linear_refinement import INTEGER_NOISE_VARIANCE, compute_worst_quantile
@@ -31,7 +31,6 @@ from discreet.formatting import format_number
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.structural_constraints import COUNT_FUNCTIONS
 from discreet.priors.posterior import Posterior
-from discreet.schema.column import Interval
 
 Array = NDArray[np.float64]
 COUNT_STEP = 1.0
@@ -72,53 +71,60 @@ def check_plan_constraints(plan: Plan, constraints: Sequence[StatedConstraint]) 
         _ = CountFit(rules, np.zeros(shape), np.ones(shape)).values
 
 
-def reconcile_or_keep_raw(answer: Answer, reconcile_rows: Callable[[], ReconciledRows | None]) -> ReconciledRows | None:
+def reconcile_or_keep_raw(
+    rows: Rows, source: IntervalSource, reconcile_rows: Callable[[], ReconciledRows | None]
+) -> ReconciledRows | None:
     """Return the rows that fit; where none were found, the rows as they were drawn, and why: they were paid for."""
     try:
         return reconcile_rows()
     except DiscreetError as refusal:
-        reason = f"as drawn, since nothing that fits was found: {refusal}"
-        return ReconciledRows(answer.rows, answer.intervals, (reason,))
+        return ReconciledRows(rows, (f"as drawn, since nothing that fits was found: {refusal}",), source)
 
 
-def reconcile_answer(
-    answer: Answer,
-    decoder: Decoder,
-    noisy_result: NoisyResult,
-    order: Sequence[int],
-    constraints: Sequence[StatedConstraint],
-) -> ReconciledRows | None:
+def reconcile_rows(rows: Rows, shown: ShownNumbers, constraints: Sequence[StatedConstraint]) -> ReconciledRows | None:
     """Make the counts of an answer fit, over all cells and before HAVING and LIMIT."""
-    noisy_counts = NoisyCounts(decoder, noisy_result, tuple(find_noisy_counts(decoder.plan)))
+    plan = shown.decoder.plan
+    noisy_counts = NoisyCounts(shown.decoder, shown.noisy_result, tuple(find_noisy_counts(plan)))
     if not noisy_counts.indices:
         return None
-    rules = build_count_rules(decoder.plan, constraints)
+    rules = build_count_rules(plan, constraints)
     fit = CountFit(rules, noisy_counts.values, noisy_counts.variances)
     counts = {index: count for count, index in enumerate(noisy_counts.indices)}
-    outputs = decoder.plan.query.presentation.outputs
-    labels = {output.label: counts[output.aggregate] for output in outputs if output.aggregate in counts}
-    rows = tuple(
+    labels = {label: counts[index] for label, index in shown.labels if index in counts}
+    reconciled_rows = tuple(
         {**row, **{label: _to_number(fit.values[count, index]) for label, count in labels.items()}}
-        for row, index in zip(answer.rows, order, strict=True)
+        for row, index in zip(rows, shown.order, strict=True)
     )
-
-    def compute_intervals(confidence: float) -> tuple[Mapping[str, Interval], ...]:
-        raw_intervals = [{}] * len(order) if set(answer.numbers) <= set(labels) else answer.intervals(confidence)
-        interval_confidence = decoder.plan.coverage.adjust_confidence(confidence)
-        if interval_confidence is None:
-            return tuple({**row, **dict.fromkeys(labels)} for row in raw_intervals)
-        low, high = _compute_intervals(fit, noisy_counts, interval_confidence)
-        return tuple(
-            {**row, **{label: (float(low[count, index]), float(high[count, index])) for label, count in labels.items()}}
-            for row, index in zip(raw_intervals, order, strict=True)
-        )
-
     has_posteriors = noisy_counts.posteriors is not None
     reasons = [*noisy_counts.prior_notes, *rules.reasons]
     if any(map(fit.keeps_total, counts.values())):
         reasons.append(PRIOR_TOTAL_REASON if has_posteriors else KEPT_TOTAL_REASON)
     advice = "" if has_posteriors or rules.constraints else _build_advice(fit, noisy_counts, labels)
-    return ReconciledRows(rows, compute_intervals, tuple(reasons), advice)
+    return ReconciledRows(reconciled_rows, tuple(reasons), FittedNumbers(shown, noisy_counts, fit, labels), advice)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FittedNumbers:
+    """The numbers of a reply whose counts, by their names, were made to fit."""
+
+    shown: ShownNumbers
+    noisy_counts: NoisyCounts
+    fit: CountFit
+    labels: Mapping[str, int]
+
+    def compute_intervals(self, confidence: float) -> IntervalRows:
+        """Compute the intervals of the counts that fit, and of all other numbers as they were drawn."""
+        shown, labels = self.shown, self.labels
+        has_others = any(label not in labels for label, _ in shown.labels)
+        raw_intervals = shown.compute_intervals(confidence) if has_others else ({},) * len(shown.order)
+        interval_confidence = shown.decoder.plan.coverage.adjust_confidence(confidence)
+        if interval_confidence is None:
+            return tuple({**row, **dict.fromkeys(labels)} for row in raw_intervals)
+        low, high = _compute_intervals(self.fit, self.noisy_counts, interval_confidence)
+        return tuple(
+            {**row, **{label: (float(low[count, index]), float(high[count, index])) for label, count in labels.items()}}
+            for row, index in zip(raw_intervals, shown.order, strict=True)
+        )
 
 
 def _build_advice(fit: CountFit, noisy_counts: NoisyCounts, labels: Mapping[str, int]) -> str:

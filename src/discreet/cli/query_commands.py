@@ -217,7 +217,7 @@ def run_preview(
     with status.open_own_ledger(declared, ledger) as open_ledger:
         preview = preview_question(declared, text, options, analyst, open_ledger, snapshot_name)
     if json:
-        terminal.print_json(status.preview_to_json(preview))
+        terminal.print_json(preview.to_json())
     else:
         terminal.print_screen(*render_preview(preview))
 
@@ -278,7 +278,7 @@ def run_budget(
     owners = dict.fromkeys(balance.analyst for balance in balances) if tight else {}
     tighter = {owner: status.compute_tighter_epsilon(declared, ledger, owner) for owner in owners}
     if json:
-        documents = [status.balance_to_json(balance) for balance in balances]
+        documents = [balance.to_json() for balance in balances]
         for document, balance in zip(documents, balances, strict=True):
             if balance.model == "approx-dp" and balance.analyst in tighter:
                 document["tighter_epsilon"] = tighter[balance.analyst]
@@ -314,7 +314,7 @@ def run_history(
 
     entries = status.list_history(load_schema(schema), ledger, analyst, limit)
     if json:
-        terminal.print_json([status.entry_to_json(entry) for entry in entries])
+        terminal.print_json([entry.to_json() for entry in entries])
     elif entries:
         terminal.print_screen(_build_history_table(entries))
     else:

@@ -275,6 +275,6 @@ def _compute_bar_lengths(answer: Answer) -> list[int]:
     if len(answer.numbers) != 1 or len(answer.rows) < 2:
         return []
     numbers = [row[answer.numbers[0]] for row in answer.rows]
-    number_types = int | float if answer.count_range is not None or answer.reconciled is not None else int
+    number_types = int | float if answer.reconciled is not None else int
     lengths = [round(number) for number in numbers if isinstance(number, number_types)]
     return lengths if len(lengths) == len(numbers) else []  # a row without a bar would be read as 0

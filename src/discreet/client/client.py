@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
-from discreet.client import decode_replies
-from discreet.client.decode_replies import SyntheticEstimate, decode_reply
 from discreet.client.encode_requests import encode_method, encode_question, encode_recipe, make_request_key
 from discreet.client.remote_dataset import (
+    JsonObject,
     Progress,
     RemoteDataset,
     attach_retry_key,
+    decode_reply,
     ignore_job_stage,
     request_release,
     request_sweep,
     resolve_targets,
 )
-from discreet.client.remote_session import RemoteAnswer, RemoteSession, open_remote_session
+from discreet.client.remote_session import RemoteSession, decode_answer, open_remote_session
 from discreet.client.transport import HttpRequest, Transport, parse_service_address
 from discreet.errors import InvalidInput
 from discreet.numeric import as_int, as_positive
 from discreet.planner.options import NOISE_OPTIONS, QueryKeywords, QueryOptions, read_query_options
 from discreet.privacy.cost import require_storable_text
+from discreet.privacy.guarantee import Guarantee
 from discreet.release.methods import ReleaseMethod, SyntheticMethod, build_method, build_synthetic_method
 
 if TYPE_CHECKING:
@@ -39,6 +41,33 @@ VERIFY_NOT_REHEARSED = (
     "the ledger of a rehearsal is thrown away, so its chain is not checked; use a client without rehearsal=True"
 )
 CLIENT_CLOSED = "the client is closed; open another"
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticEstimate:
+    """What a private file would promise, and the expected error of each column."""
+
+    method: str
+    guarantee: Guarantee
+    errors: Mapping[str, float]
+    column_methods: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> float:
+        """The mean of the expected errors over the columns."""
+        return sum(self.errors.values()) / len(self.errors)
+
+    @classmethod
+    def from_json(cls, document: JsonObject) -> Self:
+        """Read the plan of a private file."""
+        return cls(
+            document["method"],
+            Guarantee.from_json(document["guarantee"]),
+            dict(document["expected_error"]),
+            dict(document["made"]),
+            tuple(document["warnings"]),
+        )
 
 
 class Client:
@@ -99,12 +128,14 @@ class Client:
         dataset, request_key = self._require_open(), make_request_key(query_options.key)
         with attach_retry_key(request_key):
             document = dataset.submit_question(body, request_key)
-            return RemoteAnswer(dataset, body, document).decode(has_prior=query_options.prior is not None)
+            return decode_answer(dataset, document, body, prior=query_options.prior is not None)
 
     def preview(self, question: Question, epsilon: object = None, **options: Unpack[QueryKeywords]) -> Preview:
         """Tell what the question would cost, how good its answer would be, and how many such questions are left."""
+        from discreet.custodian.preview import Preview
+
         body = encode_question(question, _read_options(epsilon, **options))
-        return decode_reply(decode_replies.decode_preview, self._require_open().submit("/previews", body))
+        return decode_reply(Preview.from_json, self._require_open().submit("/previews", body))
 
     def session(self, noise_scale: object, epsilon: object, key: str | None = None) -> RemoteSession:
         """Pay epsilon at once, then count with noise of this scale as long as the joint sensitivity allows it."""
@@ -139,7 +170,7 @@ class Client:
         """
         recipe = encode_recipe(options) if method is None else encode_method(build_synthetic_method(method, options))
         reply = self._require_open().submit("/releases/previews", recipe)
-        return decode_reply(lambda document: decode_replies.decode_estimates(document["plans"]), reply)
+        return decode_reply(lambda document: tuple(map(SyntheticEstimate.from_json, document["plans"])), reply)
 
     def sweep(
         self,
@@ -160,23 +191,29 @@ class Client:
 
     def budget(self) -> tuple[Balance, ...]:
         """Tell what is spent and left in every model, of the data set and of the analyst whose token this is."""
+        from discreet.ledger.charge import Balance
+
         reply = self._require_open().fetch("/budget")
-        return decode_reply(lambda document: decode_replies.decode_balances(document["budget"]), reply)
+        return decode_reply(lambda document: tuple(map(Balance.from_json, document["budget"])), reply)
 
     def history(self, limit: int = 100, before: int | None = None) -> list[Entry]:
         """List what was asked with tokens of the same name, the latest first; a custodian sees what all asked.
 
         A service sends at most 1000 entries at once; `before`, the number of an entry, asks for those before it.
         """
+        from discreet.ledger.charge import Entry
+
         before_parameter = "" if before is None else f"&before={as_int(before, 'before')}"
         reply = self._require_open().fetch(f"/history?limit={as_int(limit, 'the limit')}{before_parameter}")
-        return decode_reply(lambda document: decode_replies.decode_entries(document["history"]), reply)
+        return decode_reply(lambda document: list(map(Entry.from_json, document["history"])), reply)
 
     def verify(self) -> LedgerVerification:
         """Have the ledger's chain recomputed; `ClaimFailed` where it was changed. For a custodian's token."""
+        from discreet.ledger.charge import LedgerVerification
+
         if self._rehearsal:
             raise InvalidInput(VERIFY_NOT_REHEARSED)
-        return decode_reply(decode_replies.decode_verification, self._require_open().fetch("/ledger"))
+        return decode_reply(LedgerVerification.from_json, self._require_open().fetch("/ledger"))
 
     def close(self) -> None:
         """Refuse further calls; every call has closed its connection already."""

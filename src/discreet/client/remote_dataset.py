@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from discreet.client.decode_replies import JsonObject, decode_guarantee, decode_reply, decode_sweep
-from discreet.client.transport import HttpRequest, RequestNotSent, Transport, build_problem_error, parse_reply_json
+from discreet.client.transport import (
+    UNREADABLE,
+    HttpRequest,
+    RequestNotSent,
+    Transport,
+    build_problem_error,
+    parse_reply_json,
+)
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput, Unavailable
 from discreet.privacy.cost import require_storable_text
+from discreet.privacy.guarantee import Guarantee
 from discreet.release.files import (
     COPY_OPTIONS,
     MANIFEST_NAME,
@@ -30,12 +37,22 @@ if TYPE_CHECKING:
 
 
 Progress = Callable[[str], None]
+JsonObject = Mapping[str, Any]
+Value = TypeVar("Value")
 BACKOFF_FACTOR = 1.5
 MAX_POLL_SECONDS = 15.0
 """Seconds between two polls of a job, unless the deadline is longer."""
 FILE_MISMATCH = "a file that came is not the one that was released; bring the release again"
 SWEEP_REPORT = "sweep.html"
 """The name that the service gives the report of a sweep."""
+
+
+def decode_reply(decoder: Callable[[Any], Value], document: object) -> Value:
+    """Decode a document; one that is not of the expected form is refused as an unreadable reply."""
+    try:
+        return decoder(document)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+        raise Unavailable(f"the service {UNREADABLE}") from None
 
 
 def ignore_job_stage(stage: str) -> None:
@@ -152,8 +169,10 @@ def request_sweep(
     targets = None if report_path is None else ReleaseTargets(report_path, report_path, report_path, report_path, force)
     if targets is not None:
         _require_free(targets)
+    from discreet.sdc.sweep import SweepResult
+
     job = dataset.submit("/sweeps", recipe, key, progress)
-    sweep = decode_reply(decode_sweep, job.get("sweep"))
+    sweep = decode_reply(SweepResult.from_json, job.get("sweep"))
     if targets is not None:
         with stage_targets(targets) as staged_paths:
             staged_paths[targets.table].touch(0o600)
@@ -194,7 +213,7 @@ def _decode_release(document: JsonObject, targets: ReleaseTargets) -> tuple[Rele
     release = Release(
         name=document["name"],
         method=document["method"],
-        guarantee=decode_guarantee(document["guarantee"]),
+        guarantee=Guarantee.from_json(document["guarantee"]),
         rows=document["rows"],
         files=_resolve_table_paths(document["files"], targets),
         manifest=dict(document["manifest"]),

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from discreet.answers.answer import Answer, PopulationEstimate, RangeCount
-from discreet.client.decode_replies import (
-    JsonObject,
-    decode_answer,
-    decode_population,
-    decode_range_count,
-    decode_reply,
-    require_95_confidence,
-)
+from discreet.answers.answer import Answer, PopulationEstimate, RangeCount, ReplyDetails
 from discreet.client.encode_requests import encode_question, make_request_key
-from discreet.client.remote_dataset import RemoteDataset, attach_retry_key, quote_path_part
+from discreet.client.remote_dataset import JsonObject, RemoteDataset, attach_retry_key, decode_reply, quote_path_part
 from discreet.errors import BudgetExceeded, InvalidInput, Unavailable
 from discreet.numeric import as_int, as_positive
 from discreet.planner.options import format_range
+from discreet.priors.posterior import require_95_confidence
 
 if TYPE_CHECKING:
     from discreet.query.validate import Question
@@ -34,49 +26,47 @@ ANSWER_NOT_STORED = (
 ANSWER_CHANGED = (
     "by now the service tells another answer to this question, as a newer or nearer one; take this of that answer"
 )
+NOT_IN_SESSION = "ranges and the population are told of answers outside a session; ask the question there"
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteAnswer:
-    """The document of an answer, and the request that it answers."""
+@dataclass(frozen=True, eq=False)
+class RemoteDetails(ReplyDetails):
+    """What a reply has of an answer; ranges, the population and the picture are asked of the service.
+
+    `body` is the request, None in a session. A copy is of the reply alone: it has neither connection nor token.
+    """
 
     dataset: RemoteDataset
-    body: JsonObject
+    body: JsonObject | None
     document: JsonObject
 
-    def decode(self, has_prior: bool) -> Answer:
-        """Decode the answer, and let it ask the service for ranges, the population and its picture."""
-        answer = decode_reply(lambda document: decode_answer(document, has_prior), self.document)
-        if self.document.get("picture"):
-            answer = replace(answer, picture=self.save_picture, spec=self.fetch_spec)
-        return replace(answer, count_range=self.count_range, estimate_population=self.estimate_population)
+    @property
+    def has_picture(self) -> bool:
+        """Whether the service has one."""
+        return bool(self.document.get("picture"))
 
-    def count_range(self, low: object, high: object, confidence: float) -> RangeCount:
-        """Count the rows in a range."""
-        require_95_confidence(confidence)
-        return decode_reply(
-            lambda ranges: decode_range_count(ranges[0]), self._ask_again("ranges", [format_range(low, high)])
-        )
-
-    def estimate_population(self, confidence: float, size: object) -> tuple[Mapping[str, PopulationEstimate], ...]:
-        """Estimate the numbers of the answer for the population."""
-        require_95_confidence(confidence)
-        size_field = {} if size is None else {"population_size": as_int(size, "the size of the population")}
-        return decode_reply(decode_population, self._ask_again("population", True, size_field))
-
-    def save_picture(self, path: str | Path) -> Path:
-        """Save the picture in a file."""
-        from discreet.charts import check_picture_path, save_spec
-
-        target = check_picture_path(path)
-        return save_spec(self.fetch_spec(), target)
-
-    def fetch_spec(self) -> dict[str, Any]:
+    def build_picture_spec(self) -> dict[str, Any]:
         """Get the picture as a Vega-Lite specification."""
         reply = self.dataset.fetch(f"/answers/{quote_path_part(self.document.get('id'))}/picture")
         return decode_reply(lambda document: dict(document["spec"]), reply)
 
-    def _ask_again(self, name: str, addition: object, extra_fields: JsonObject | None = None) -> Any:
+    def count_range(self, low: object, high: object, confidence: float) -> RangeCount:
+        """Count the rows in a range."""
+        ranges = self._ask_again("ranges", confidence, [format_range(low, high)])
+        return decode_reply(lambda documents: RangeCount.from_json(documents[0]), ranges)
+
+    def estimate_population(self, confidence: float, size: object) -> tuple[Mapping[str, PopulationEstimate], ...]:
+        """Estimate the numbers of the answer for the population."""
+        size_field = {} if size is None else {"population_size": as_int(size, "the size of the population")}
+        return decode_reply(_read_population, self._ask_again("population", confidence, True, size_field))
+
+    def __reduce__(self) -> tuple[type[ReplyDetails], tuple[object, ...]]:
+        return ReplyDetails, (self.intervals, self.posteriors, self.reconciled, self.meaning)
+
+    def _ask_again(self, name: str, confidence: float, addition: object, extra_fields: JsonObject | None = None) -> Any:
+        if self.body is None:
+            raise InvalidInput(NOT_IN_SESSION)
+        require_95_confidence(confidence)
         stored_only: JsonObject = {"stored_only": True, name: addition} | dict(extra_fields or {})
         body = {field_name: value for field_name, value in self.body.items() if field_name != "fresh"}
         try:
@@ -88,7 +78,15 @@ class RemoteAnswer:
         return reply.get(name)
 
 
-NOT_IN_SESSION = "ranges and the population are told of answers outside a session; ask the question there"
+def decode_answer(dataset: RemoteDataset, document: JsonObject, body: JsonObject | None, prior: bool) -> Answer:
+    """Decode an answer, and let it ask the service for more of it; `prior` says whether one was sent."""
+    answer = decode_reply(lambda reply: Answer.from_json(reply, prior), document)
+    details = RemoteDetails(**vars(answer.details), dataset=dataset, body=body, document=document)
+    return replace(answer, details=details)
+
+
+def _read_population(rows: Sequence[JsonObject]) -> tuple[Mapping[str, PopulationEstimate], ...]:
+    return tuple({name: PopulationEstimate.from_json(name, number) for name, number in row.items()} for row in rows)
 
 
 @dataclass(eq=False, slots=True)
@@ -119,8 +117,7 @@ class RemoteSession:
         left = decode_reply(lambda document: Fraction(document["left"]), reply)
         with self._lock:
             self.left = min(self.left, left)
-        answer = RemoteAnswer(self._dataset, {}, reply).decode(has_prior=False)
-        return replace(answer, count_range=_refuse_in_session, estimate_population=_refuse_in_session)
+        return decode_answer(self._dataset, reply, None, prior=False)
 
     def close(self) -> None:
         """Close the session; what is left is lost, since there are no refunds."""
@@ -150,7 +147,3 @@ def open_remote_session(dataset: RemoteDataset, noise_scale: object, epsilon: ob
     body = {"noise_scale": str(scale), "epsilon": str(session_epsilon)}
     with attach_retry_key(key):
         return decode_reply(decode_session, dataset.submit("/sessions", body, key))
-
-
-def _refuse_in_session(*_: object) -> NoReturn:
-    raise InvalidInput(NOT_IN_SESSION)

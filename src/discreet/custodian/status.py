@@ -8,41 +8,18 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet.answers.answer import Answer
-from discreet.custodian.preview import Preview, list_balances
+from discreet.custodian.preview import list_balances
 from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, Snapshot, get_ledger_address, open_existing_ledger
 from discreet.datasets.registration import require_layout
 from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Entry, Ledger
 from discreet.ledger.charge import LedgerRestore, LedgerVerification
-from discreet.planner.dp_comparison import DpComparison
 from discreet.planner.options import QueryOptions, parse_range
 from discreet.privacy.cost import compute_pld_epsilon
 from discreet.schema import Schema
 
 ALL_ENTRIES = 2**62
 """More entries than a ledger has."""
-
-
-def preview_to_json(preview: Preview) -> dict[str, object]:
-    """Return a preview as JSON."""
-    payload: dict[str, object] = {"question": preview.question, "mechanism": preview.mechanism}
-    payload |= {"expected_error": preview.expected_error, "prior_error": preview.prior_error}
-    payload |= {"reason": preview.reason, "accuracy": preview.accuracy}
-    payload["accuracy_by_rows"] = [
-        {"name": item.name, "rows": item.rows, "within": item.within} for item in preview.accuracy_by_rows
-    ]
-    payload["candidates"] = [
-        {"aggregate": item.aggregate, "mechanism": item.mechanism, "expected_error": item.expected_error}
-        | {"cost": item.cost.to_json(), "chosen": item.chosen}
-        for item in preview.candidates
-    ]
-    payload |= {"guarantee": preview.guarantee.to_json(), "cost": preview.cost.to_json(), "times": preview.times}
-    payload |= {"warnings": list(preview.warnings), "stored_epsilon": _format_fraction(preview.stored)}
-    payload |= {"reuse": preview.reuse, "pictured": preview.pictured, "error_of": preview.error_of}
-    comparison = preview.compared_with_dp
-    dp_payload = None if comparison is None else _build_dp_comparison(comparison)
-    payload |= {"prior_use": preview.prior_use, "compared_with_dp": dp_payload}
-    return payload | {"budget": [balance_to_json(balance) for balance in preview.balances]}
 
 
 def additions_to_json(answer: Answer, options: QueryOptions) -> dict[str, object]:
@@ -56,34 +33,6 @@ def additions_to_json(answer: Answer, options: QueryOptions) -> dict[str, object
     return payload
 
 
-def balance_to_json(balance: Balance) -> dict[str, object]:
-    """Return what is spent and left of one account as JSON; without an analyst it is the data set's."""
-    spent = {"epsilon": _format_fraction(balance.epsilon), "delta": str(balance.delta)}
-    cap = {name: str(value) for name, value in balance.cap.list_amounts().items()}
-    payload: dict[str, object] = {"model": balance.model, "analyst": balance.analyst, "spent": spent, "cap": cap}
-    return payload | {"left": str(balance.left), "flags": list(balance.flags), "promise": balance.promise}
-
-
-def entry_to_json(entry: Entry) -> dict[str, object]:
-    """Return one entry of the history as JSON."""
-    payload: dict[str, object] = {"entry": entry.entry, "kind": entry.kind, "at": entry.at, "snapshot": entry.snapshot}
-    payload |= {"analyst": entry.analyst, "query": entry.query, "model": entry.model}
-    cost, part = entry.spend, entry.part
-    payload |= {"epsilon": _format_fraction(entry.epsilon), "spend": None, "part": None}
-    if cost is not None:
-        amounts = {"epsilon": cost.epsilon, "rho": cost.rho, "other": cost.gaussian_rho, "delta": cost.delta}
-        payload["spend"] = {name: str(amount) for name, amount in amounts.items()}
-    if part is not None:
-        payload["part"] = {"kind": part.kind, "name": part.name, "reach": part.max_accounts}
-    return payload
-
-
-def _build_dp_comparison(comparison: DpComparison) -> dict[str, object]:
-    payload: dict[str, object] = {"mechanism": comparison.mechanism, "accuracy": comparison.accuracy}
-    payload |= {"expected_error": comparison.expected_error, "own_error": comparison.own_error}
-    return payload | {"prefer": comparison.prefer, "words": comparison.words}
-
-
 def snapshot_to_json(snapshot: Snapshot, schema: Schema) -> dict[str, object]:
     """Return a snapshot and what was seen when it was made, as JSON: for the custodian alone."""
     payload: dict[str, object] = {"dataset": schema.name, "snapshot": snapshot.name, "engine": snapshot.engine}
@@ -91,14 +40,9 @@ def snapshot_to_json(snapshot: Snapshot, schema: Schema) -> dict[str, object]:
     return payload | {"report": dict(snapshot.report)}
 
 
-def verified_to_json(verified: LedgerVerification) -> dict[str, object]:
-    """Return the verification of a data set's chain as JSON."""
-    return {"entries": verified.entries, "head": verified.head}
-
-
 def ledger_to_json(verified: LedgerVerification) -> dict[str, object]:
     """Return the verification of a whole ledger as JSON: `head` is its own, `heads` are those of the data sets."""
-    return verified_to_json(verified) | {"heads": dict(verified.heads)}
+    return verified.to_json() | {"heads": dict(verified.heads)}
 
 
 def restored_to_json(restored: LedgerRestore) -> dict[str, object]:

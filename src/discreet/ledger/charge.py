@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from discreet.errors import InvalidInput, Unavailable
+from discreet.numeric import parse_fraction
 from discreet.privacy.cost import MAX_NAME_LENGTH, PrivacyCost, SubAccount, require_amount, require_storable_text
 from discreet.schema import Budget
 from discreet.untrusted import require_exact_class
@@ -70,6 +71,8 @@ Model = Literal["dp", "approx-dp", "individual-dp"]
 MODELS: tuple[Model, ...] = get_args(Model)
 
 MAX_QUERY_LENGTH = 100_000
+SPEND_KEYS = ("epsilon", "rho", "other", "delta")
+"""The amounts of a cost in JSON, in the order of its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,28 @@ class Balance:
     flags: tuple[str, ...]
     promise: str = ""
 
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable; without an analyst it is the account of the data set."""
+        spent = {"epsilon": _format_fraction(self.epsilon), "delta": str(self.delta)}
+        cap = {name: str(value) for name, value in self.cap.list_amounts().items()}
+        payload: dict[str, object] = {"model": self.model, "analyst": self.analyst, "spent": spent, "cap": cap}
+        return payload | {"left": str(self.left), "flags": list(self.flags), "promise": self.promise}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        spent, cap = document["spent"], document["cap"]
+        return cls(
+            model=document["model"],
+            analyst=document["analyst"],
+            epsilon=parse_fraction(spent["epsilon"]),
+            delta=Fraction(spent["delta"]),
+            cap=Budget(Fraction(cap["epsilon"]), Fraction(cap["delta"]), parse_fraction(cap.get("max_epsilon"))),
+            left=Fraction(document["left"]),
+            flags=tuple(map(str, document["flags"])),
+            promise=document["promise"],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -192,6 +217,35 @@ class Entry:
     epsilon: Fraction | None = None
     part: SubAccount | None = None
 
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        payload: dict[str, object] = {"entry": self.entry, "kind": self.kind, "at": self.at, "snapshot": self.snapshot}
+        payload |= {"analyst": self.analyst, "query": self.query, "model": self.model}
+        payload |= {"epsilon": _format_fraction(self.epsilon), "spend": None, "part": None}
+        if self.spend is not None:
+            amounts = (self.spend.epsilon, self.spend.rho, self.spend.gaussian_rho, self.spend.delta)
+            payload["spend"] = dict(zip(SPEND_KEYS, map(str, amounts), strict=True))
+        if self.part is not None:
+            payload["part"] = {"kind": self.part.kind, "name": self.part.name, "reach": self.part.max_accounts}
+        return payload
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        spend, part = document["spend"], document["part"]
+        return cls(
+            entry=document["entry"],
+            kind=document["kind"],
+            at=document["at"],
+            snapshot=document["snapshot"],
+            analyst=document["analyst"],
+            query=document["query"],
+            model=document["model"],
+            spend=None if spend is None else PrivacyCost(*(Fraction(spend[name]) for name in SPEND_KEYS)),
+            epsilon=parse_fraction(document["epsilon"]),
+            part=None if part is None else SubAccount(part["kind"], part["name"], max_accounts=part["reach"]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class LedgerVerification:
@@ -204,6 +258,15 @@ class LedgerVerification:
     entries: int
     head: str
     heads: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable, of the chain of one data set."""
+        return {"entries": self.entries, "head": self.head}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(document["entries"], document["head"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,3 +283,7 @@ class LedgerRestore:
 
     backup: LedgerVerification
     ledger: LedgerVerification
+
+
+def _format_fraction(value: Fraction | None) -> str | None:
+    return None if value is None else str(value)

@@ -31,6 +31,7 @@ from discreet.query.predicates import AllOf, InRanges, Predicate
 from discreet.query.query import Query
 from discreet.query.scan import BinKey, Cell, ScanMeasure, TextKey
 from discreet.schema import Column, Schema
+from discreet.untrusted import CheckedValue
 
 Value = TypeVar("Value")
 PRIVATE_KEY_CELLS = 4096
@@ -61,7 +62,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(CheckedValue):
     """The measurements that answer all aggregates; with private keys, a threshold before them.
 
     `rho` is set where noise was asked for by its size under approx-dp.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from types import NoneType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from discreet.untrusted import CheckedValue, has_type
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+NOT_IN_SUMMARY = "a reply tells the mean, the median and the 95 % interval of a posterior, and no more of its law"
+ONLY_95 = "a reply tells intervals at 95 % and at no other confidence; leave it at 0.95"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,8 +141,7 @@ class Posterior(CheckedValue):
         """What a program needs of it."""
         if self.names is not None:
             return {"probabilities": dict(self.probabilities())}
-        low, high = self.interval(0.95)
-        return {"mean": self.mean(), "median": self.median(), "interval_95": [low, high]}
+        return PosteriorSummary(self.mean(), self.median(), self.interval(0.95)).to_json()
 
     def _find_cell(self, order: float) -> tuple[int, float]:
         """The cell where the probability from the lowest value on reaches a share, and how far along it."""
@@ -158,8 +160,74 @@ class Posterior(CheckedValue):
         if self.names is not None:
             likeliest = self.names[int(np.argmax(self.mass))]
             return f"Posterior({len(self.names)} categories, {likeliest} the likeliest)"
-        mean, low, high = format_estimate(self.mean(), *self.interval(0.95))
-        return f"Posterior(mean {mean}, 95 % between {low} and {high})"
+        return _format_posterior(self)
+
+
+@dataclass(frozen=True, repr=False)
+class PosteriorSummary:
+    """A posterior over numbers as a reply has it; all that needs more of its distribution is refused."""
+
+    center: float
+    middle: float
+    interval_95: tuple[float, float]
+    names: ClassVar[None] = None
+    numeric: ClassVar[bool] = True
+
+    def mean(self) -> float:
+        """The mean."""
+        return self.center
+
+    def median(self) -> float:
+        """The median."""
+        return self.middle
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """The central interval that holds it with a probability of at least 95 %; others are refused."""
+        require_95_confidence(float(as_number_between(confidence, 0, 1, "confidence")))
+        return self.interval_95
+
+    def quantile(self, order: float) -> float:
+        """The median or an end of the interval; others are refused."""
+        quantiles = {0.025: self.interval_95[0], 0.5: self.middle, 0.975: self.interval_95[1]}
+        if order not in quantiles:
+            raise InvalidInput(NOT_IN_SUMMARY)
+        return quantiles[order]
+
+    def variance(self) -> float:
+        """Refused: a reply does not have it."""
+        raise InvalidInput(NOT_IN_SUMMARY)
+
+    @property
+    def mass(self) -> Array:
+        """Refused: a reply does not have it."""
+        raise InvalidInput(NOT_IN_SUMMARY)
+
+    def to_json(self) -> dict[str, object]:
+        """What a program needs of it."""
+        return {"mean": self.center, "median": self.middle, "interval_95": list(self.interval_95)}
+
+    def __repr__(self) -> str:
+        return _format_posterior(self)
+
+
+def _format_posterior(posterior: Posterior | PosteriorSummary) -> str:
+    mean, low, high = format_estimate(posterior.mean(), *posterior.interval(0.95))
+    return f"Posterior(mean {mean}, 95 % between {low} and {high})"
+
+
+def posterior_from_json(document: Mapping[str, Any]) -> Posterior | PosteriorSummary:
+    """Read what `to_json` wrote: over names it has every probability, over numbers a summary."""
+    if "probabilities" in document:
+        names, probabilities = zip(*document["probabilities"].items(), strict=True)
+        return Posterior(np.array(probabilities, dtype=np.float64), names=names)
+    low, high = document["interval_95"]
+    return PosteriorSummary(document["mean"], document["median"], (low, high))
+
+
+def require_95_confidence(confidence: float) -> None:
+    """Refuse every confidence but 0.95, the only one that replies have."""
+    if confidence != 0.95:
+        raise InvalidInput(ONLY_95)
 
 
 def distribution_from_runs(

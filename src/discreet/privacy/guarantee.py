@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_cost, format_factor, format_upper
-from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact, ln_above, ln_below
+from discreet.numeric import (
+    as_int,
+    as_number_between,
+    as_plain_number,
+    as_positive,
+    as_rational,
+    format_exact,
+    ln_above,
+    ln_below,
+    parse_fraction,
+)
 from discreet.untrusted import CheckedValue, copy_exact_number, has_type
 
 NeighborRelation = Literal["add-remove", "replace-one"]
@@ -269,14 +279,38 @@ class Guarantee(CheckedValue):
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable; numbers as exact text."""
+        return self._build_payload(str)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the same as plain values, numbers as numbers."""
+        return self._build_payload(as_plain_number)
+
+    def _build_payload(self, convert: Callable[[Fraction], object]) -> dict[str, object]:
         exact = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         exact |= {"also_epsilon": self.pure_epsilon, "t": self.t}
         payload: dict[str, object] = {"model": self.model}
-        payload |= {name: str(value) for name, value in exact.items() if value is not None}
+        payload |= {name: convert(value) for name, value in exact.items() if value is not None}
         payload |= {"k": self.k} if self.k is not None else {}
         payload |= {"distance": self.distance} if self.distance else {}
         payload |= {"neighbours": self.neighbors} if self.neighbors else {}
         return payload | {"unit": self.unit, "assumptions": list(self.assumptions), "words": self.words()}
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Guarantee:
+        """Read what `to_json` wrote."""
+        return Guarantee(
+            model=document["model"],
+            neighbors=document.get("neighbours"),
+            epsilon=parse_fraction(document.get("epsilon")),
+            delta=parse_fraction(document.get("delta")),
+            rho=parse_fraction(document.get("rho")),
+            pure_epsilon=parse_fraction(document.get("also_epsilon")),
+            k=document.get("k"),
+            t=parse_fraction(document.get("t")),
+            distance=document.get("distance"),
+            unit=str(document["unit"]),
+            assumptions=tuple(map(str, document["assumptions"])),
+        )
 
 
 def format_privacy_bound(guarantee: Guarantee) -> str:

@@ -8,8 +8,9 @@ both bounds is named and not advised. Methods that hide by chance are tried once
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number, format_percent_at_most
@@ -62,6 +63,11 @@ class SweepPoint:
         document: dict[str, object] = {"method": self.method, "k": self.k, "loss": self.loss, "risk": self.risk}
         return document | {"il1s": self.il1s, "linkage": self.linkage, "score": self.score, "lost": self.lost}
 
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(*(document[field.name] for field in fields(cls)))
+
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
@@ -100,6 +106,13 @@ class SweepResult:
         points = [point.to_json() for point in self.points]
         summary = {"useful": self.useful, "limit": self.limit, "words": self.words, "left_out": list(self.left_out)}
         return {"points": points, "recommended": self.recommended.to_json(), **summary}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        points = tuple(map(SweepPoint.from_json, document["points"]))
+        recommended = SweepPoint.from_json(document["recommended"])
+        return cls(points, recommended, document["limit"], tuple(document["left_out"]))
 
 
 def parse_ks(text: str) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TextIO
 from sqlalchemy import select
 
 from discreet.custodian import Custodian
-from discreet.custodian.status import snapshot_to_json, verified_to_json
+from discreet.custodian.status import snapshot_to_json
 from discreet.datasets.dataset_dir import DatasetDir, get_ledger_address
 from discreet.errors import DiscreetError, Unavailable
 from discreet.formatting import format_cost, format_decimals
@@ -113,7 +113,7 @@ WarningLine = dict[str, str | float | None]
 
 def verify_dataset_chain(custodian: Custodian) -> dict[str, object]:
     """Recompute the chain of a data set; ClaimFailed where it was changed."""
-    return verified_to_json(custodian.verify()) | {"verified": True}
+    return custodian.verify().to_json() | {"verified": True}
 
 
 def snapshots_to_json(schema: Schema) -> list[dict[str, object]]:

@@ -15,7 +15,7 @@ from discreet.answers.answer import Answer
 from discreet.client.encode_requests import MAX_KEY_LENGTH
 from discreet.custodian import Custodian
 from discreet.custodian.session import CountingSession, parse_noise_scale
-from discreet.custodian.status import additions_to_json, preview_to_json
+from discreet.custodian.status import additions_to_json
 from discreet.datasets.dataset_dir import DatasetDir, generate_identifier
 from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
 from discreet.formatting import format_budget_left, format_cost, round_up
@@ -156,7 +156,7 @@ def preview_request(service: Service, custodian: Custodian, analyst: str, body: 
     query, options = parse_question_request(service, custodian.schema, body)
     preview = custodian._preview(query, options, analyst)
     _check_planned_epsilon(service.config.limits, options, preview.guarantee)
-    return preview_to_json(preview)
+    return preview.to_json()
 
 
 def find_stored_answer(context: DatasetContext, key: str, asked: str) -> StoredAnswer | None:
@@ -218,7 +218,7 @@ def build_stored_answer(
     answer_id, dataset = generate_identifier(), custodian.schema.name
     head = {"id": answer_id, "at": received_at, "dataset": dataset, "analyst": analyst, "rehearsal": rehearsal}
     with serialize_large_steps(len(answer.rows) * len(answer.numbers) > LARGE_REPLY_NUMBERS):
-        details = {"picture": answer.picture is not None, "request": body.list_sent()}
+        details = {"picture": answer.has_picture, "request": body.list_sent()}
         text = json.dumps(head | details | answer.to_json() | dict(additions))
     return StoredAnswer(
         id=answer_id,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from discreet import Answer, Custodian
-from discreet.answers.answer import MAX_TEXT_ROWS
+from discreet.answers.answer import MAX_TEXT_ROWS, IntervalsAt95, ReplyDetails
 from support.command_line import write_registry
 
 GROUPS = "SELECT sex, COUNT(*) FROM registry GROUP BY sex"
@@ -42,7 +42,7 @@ def test_every_answer_says_what_it_means(registry_custodian: Custodian) -> None:
     )
     both = registry_custodian.answer("SELECT sex, COUNT(*), MEDIAN(age) FROM registry GROUP BY sex", epsilon=0.1)
     assert both.meaning == f"{both.accuracy}."
-    assert replace(groups, rows=(), intervals=lambda _: ()).meaning == ""
+    assert replace(groups, rows=(), details=ReplyDetails(IntervalsAt95(()), (), None, "")).meaning == ""
 
 
 def test_a_notebook_shows_the_same_and_no_markup_of_a_value(registry_custodian: Custodian) -> None:

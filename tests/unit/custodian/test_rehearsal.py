@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from collections import Counter
@@ -12,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from discreet import Custodian, InvalidInput, Unavailable, load_schema
+from discreet import Answer, Custodian, InvalidInput, Unavailable, load_schema
 from discreet.custodian.rehearsal import MAX_ROWS_PER_UNIT, REHEARSAL_NOTE, generate_fake_columns
 from discreet.planner.public_facts import read_structural_zeros
 from discreet.query import parse_sql
@@ -102,8 +103,13 @@ def test_every_kind_of_question_runs(rehearsal: Custodian, question: str, option
     assert answer.warning.startswith(REHEARSAL_NOTE)
     document = json.loads(json.dumps(answer.to_json()))
     assert document["rows"]
+    assert answer.to_arrow().num_rows == len(answer.rows)
+    copied = Answer.from_json(document, answer.prior)
+    assert copied == answer == pickle.loads(pickle.dumps(answer))
+    assert json.loads(json.dumps(copied.to_json())) == document
+    assert copied.to_arrow() == answer.to_arrow()
     spec = answer.picture_spec()
-    assert (spec is None) == (answer.picture is None)
+    assert (spec is None) != answer.has_picture
     assert "nan" not in json.dumps(spec).lower()
     assert json.loads(json.dumps(spec)) is not None or spec is None
 

@@ -189,7 +189,7 @@ def test_an_answer_is_built_with_interval_posterior_and_meaning() -> None:
     assert known is not None
     assert known.mean() == pytest.approx(600, abs=35)
     assert known.variance() < min(30.0, planned.readings[0].half_width(0.68)) ** 2
-    assert "together that makes about" in answer.describe_meaning()
+    assert "together that makes about" in answer.meaning
 
 
 def test_a_posterior_is_bayes_rule() -> None:

@@ -11,9 +11,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import FileResponse, Response
 
-from discreet.client.decode_replies import JsonObject
+from discreet.client.remote_dataset import JsonObject
 from discreet.custodian.preview import build_stated_prior
-from discreet.custodian.status import balance_to_json, entry_to_json
 from discreet.ledger.charge import Balance
 from discreet.schema.schema import schema_to_public_json
 from discreet.service import openapi, requests
@@ -163,7 +162,7 @@ def send_prior_preview(context: CurrentDataset, body: d.PriorAsk) -> Response:
 @dataset_router.get("/budget", responses={200: describe_reply(openapi.BudgetDocument)})
 def send_budget(context: CurrentDataset) -> Response:
     """What is spent and left, of the data set and of you; a custodian sees the data set's."""
-    budget = [balance_to_json(balance) for balance in list_own_balances(context)]
+    budget = [balance.to_json() for balance in list_own_balances(context)]
     return reply_with_json({"dataset": context.name, "analyst": context.history_owner, "budget": budget})
 
 
@@ -333,7 +332,7 @@ def get_history_document(context: DatasetContext, limit: int = 100, before: int 
     entries, older = all_entries[:limit], all_entries[limit:]
     numbers = [entry.entry for entry in entries]
     ids = find_ids_by_entry(context.service.store, context.name, context.rehearsal, analyst, numbers)
-    lines = [entry_to_json(entry) | {"answers": ids.get(entry.entry, [])} for entry in entries]
+    lines = [entry.to_json() | {"answers": ids.get(entry.entry, [])} for entry in entries]
     return {"history": lines, "next": entries[-1].entry if older else None}
 
 
