@@ -192,7 +192,11 @@ def _convert_error(error: Exception) -> DiscreetError:
 def _report_failure(error: DiscreetError, words: Sequence[str]) -> int:
     sentence = escape_unprintable(" ".join(str(error).split()))
     print(f"discreet: {sentence}", file=sys.stderr, flush=True)
+    if error.position is not None:
+        for line in error.position.mark().splitlines():
+            print(f"  {escape_unprintable(line)}", file=sys.stderr, flush=True)
     if "--json" in words:
-        problem = {"kind": error.stored_name, "exit": error.exit_code, "message": sentence}
+        problem = {"kind": error.stored_name, "code": error.code, "exit": error.exit_code, "message": sentence}
+        problem["position"] = error.position and error.position.to_json()
         print(json.dumps({"error": problem}, indent=2))
     return error.exit_code

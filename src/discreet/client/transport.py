@@ -15,7 +15,17 @@ from socket import gaierror
 from typing import Any, ClassVar, NoReturn
 from urllib.parse import urlsplit
 
-from discreet.errors import BudgetExceeded, ClaimFailed, DiscreetError, Internal, InvalidInput, Unavailable, Unsupported
+from discreet.errors import (
+    ERROR_CODES,
+    BudgetExceeded,
+    ClaimFailed,
+    DiscreetError,
+    Internal,
+    InvalidInput,
+    SqlPosition,
+    Unavailable,
+    Unsupported,
+)
 from discreet.formatting import format_number
 
 ADDRESS_FORMAT = "an address is written like https://data.example.org or http://127.0.0.1:8000"
@@ -136,7 +146,12 @@ def build_reply_error(status: int, body: bytes, address: str, token: str = "", d
     if problem.get("type") == "/problems/not-found" and dataset:
         return error_class(DATASET_NOT_FOUND.format(dataset[:40]))
     message = "".join(character if character.isprintable() else " " for character in detail[:MAX_MESSAGE_LENGTH])
-    return error_class(message.replace(token, "...") if token else message)
+    error = error_class(message.replace(token, "...") if token else message)
+    error.code = next((code for code in ERROR_CODES if code == problem.get("code")), error_class.code)
+    position = SqlPosition.from_json(problem.get("position"))
+    if position is not None and not (token and token in position.line_text):
+        error.set_position(position)
+    return error
 
 
 def build_problem_error(problem: object) -> DiscreetError:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from typing import Literal
 
-from discreet.errors import InvalidInput
+from discreet.errors import DiscreetError, InvalidInput
 from discreet.query.predicates import Predicate
 from discreet.query.query import Comparison
 
@@ -19,6 +21,8 @@ MAX_NESTING = 32
 """Brackets within brackets, and chains of NOT or minus."""
 
 Constant = Fraction | str | bool | date | None
+Span = tuple[int, int]
+"""The characters of a question's text that a part was read from: the first, and the one after the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class QualifiedName:
 
     name: str
     table: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.table}.{self.name}" if self.table else self.name
@@ -40,6 +45,7 @@ class FunctionCall:
     column: QualifiedName | None
     numbers: tuple[Fraction, ...] = ()
     where: Condition = True
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 OutputReference = QualifiedName | FunctionCall | int
@@ -61,6 +67,8 @@ class Compare:
     column: QualifiedName
     comparison: Comparison
     constant: Constant
+    span: Span | None = field(default=None, compare=False, repr=False)
+    """That of the constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,8 @@ class InList:
 
     column: QualifiedName
     constants: tuple[Constant, ...]
+    spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
+    """Those of the constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +129,7 @@ class Join:
     kind: Literal["inner", "left"]
     alias: str = ""
     on: tuple[QualifiedName, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,27 @@ class ParsedQuestion:
     """Outputs, and whether falling."""
     limit: Fraction | None = None
     unit: str | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+    """That of the table's name."""
+    item_spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
+    group_spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
+    order_spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
+
+
+def join_spans(spans: Iterable[Span | None]) -> Span | None:
+    """The characters from the first span to the last."""
+    known = [span for span in spans if span is not None]
+    return (min(start for start, _ in known), max(end for _, end in known)) if known else None
+
+
+@contextmanager
+def locate_errors(span: Span | None) -> Iterator[None]:
+    """Say of errors which part of the question's text they are about, unless a smaller part is known."""
+    try:
+        yield
+    except DiscreetError as error:
+        error.span = error.span or span
+        raise
 
 
 def check_question_text(text: str) -> None:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import zip_longest
 from typing import cast
 
-from discreet.errors import InvalidInput
+from discreet.errors import DiscreetError, ErrorCode, InvalidInput, SqlPosition
 from discreet.numeric import as_int, as_number_between, format_exact
-from discreet.query.ast import FunctionCall, HavingBound, OutputReference, ParsedQuestion, QualifiedName, SelectItem
+from discreet.query.ast import (
+    FunctionCall,
+    HavingBound,
+    OutputReference,
+    ParsedQuestion,
+    QualifiedName,
+    SelectItem,
+    Span,
+    join_spans,
+    locate_errors,
+)
 from discreet.query.canonical import sort_aggregates
 from discreet.query.predicates import InRanges, InTexts
 from discreet.query.query import (
@@ -32,6 +43,7 @@ from discreet.query.query import (
 from discreet.query.scope import Scope, resolve_filter, resolve_where
 from discreet.query.to_sql import format_filter, quote_column_name
 from discreet.schema import Column, Schema
+from discreet.suggestions import build_unknown_name_error
 from discreet.untrusted import copy_text
 
 NUMBER_FUNCTIONS = ("sum", "avg", "var", "stddev", "trimmed_mean")
@@ -44,7 +56,7 @@ FUNCTION_REPLACEMENTS = dict.fromkeys(OTHER_QUANTILES.split(), "QUANTILE(x, 0.5)
     "ROLLUP": "GROUP BY ROLLUP (a, b), alone there",
     "CUBE": "GROUP BY ROLLUP (a, b)",
 }
-CALLABLE_FUNCTIONS = frozenset({*FUNCTION_SPELLINGS, "BIN", "HISTOGRAM"})
+CALLABLE_FUNCTIONS = tuple(name for name in (*FUNCTION_SPELLINGS, "BIN", "HISTOGRAM") if name != "COUNT_DISTINCT")
 MAX_ORDER_DENOMINATOR = 10**6
 MAX_CELLS = 100_000
 
@@ -55,10 +67,16 @@ class ResolvedOutput:
 
     label: str
     expression: GroupKey | Aggregate
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 def resolve_output(expression: QualifiedName | FunctionCall, scope: Scope) -> list[ResolvedOutput]:
     """Resolve an entry to one column of the reply, or to several for several quantiles and for a histogram."""
+    with locate_errors(expression.span):
+        return _resolve_entry(expression, scope)
+
+
+def _resolve_entry(expression: QualifiedName | FunctionCall, scope: Scope) -> list[ResolvedOutput]:
     if isinstance(expression, QualifiedName):
         return [_build_key_output(GroupKey(scope.find_column(expression).name), scope)]
     if expression.where is not True:
@@ -199,11 +217,10 @@ def _refuse_numbers(call: FunctionCall, usage: str) -> None:
 
 def build_unknown_function_error(function: str) -> InvalidInput:
     """Name the functions there are, or the one to write in the place of a well-known other one."""
+    code: ErrorCode = "unknown-function"
     if function in FUNCTION_REPLACEMENTS:
-        return InvalidInput(f"there is no {function} here; write {FUNCTION_REPLACEMENTS[function]}")
-    return InvalidInput(
-        f"there is no function {function[:40]!r}; there are {', '.join(FUNCTION_SPELLINGS)}, BIN and HISTOGRAM"
-    )
+        return InvalidInput(f"unknown function {function!r}; write {FUNCTION_REPLACEMENTS[function]}", code=code)
+    return build_unknown_name_error("function", function, CALLABLE_FUNCTIONS, code)
 
 
 def resolve_question(question: ParsedQuestion, schema: Schema) -> Query:
@@ -219,7 +236,8 @@ def resolve_question(question: ParsedQuestion, schema: Schema) -> Query:
         outputs=tuple(_build_output(output, keys, aggregates) for output in selected),
         having=tuple(_build_having(bound, selected, scope) for bound in question.having),
         order=tuple(
-            (_find_output_index(reference, selected, scope), descending) for reference, descending in question.order
+            (_find_output_index(reference, selected, scope, span), descending)
+            for (reference, descending), span in zip_longest(question.order, question.order_spans)
         ),
         limit=None if question.limit is None else as_int(question.limit, "LIMIT"),
     )
@@ -262,18 +280,21 @@ def _resolve_outputs(question: ParsedQuestion, scope: Scope) -> list[ResolvedOut
     if any(_is_histogram(item) for item in question.items) and (len(question.items) > 1 or question.group):
         raise InvalidInput("HISTOGRAM stands alone in a question; beside others use GROUP BY BIN(x, width)")
     selected: list[ResolvedOutput] = []
-    for item in question.items:
-        outputs = resolve_output(item.expression, scope)
-        if item.alias and len(outputs) > 1:
-            raise InvalidInput("AS names one column, and this gives several; ask for each by itself to name it")
-        selected += [replace(outputs[0], label=_check_label(item.alias))] if item.alias else outputs
+    for item, span in zip_longest(question.items, question.item_spans):
+        with locate_errors(span):
+            outputs = [replace(output, span=span) for output in resolve_output(item.expression, scope)]
+            if item.alias and len(outputs) > 1:
+                raise InvalidInput("AS names one column, and this gives several; ask for each by itself to name it")
+            selected += [replace(outputs[0], label=_check_label(item.alias))] if item.alias else outputs
     used_labels: set[str] = set()
     for output in selected:
         if output.label.casefold() in used_labels:
-            raise InvalidInput(f"two columns of the reply are called {output.label[:40]!r}; name one with AS")
+            with locate_errors(output.span):
+                raise InvalidInput(f"two columns of the answer are called {output.label[:40]!r}; name one with AS")
         used_labels.add(output.label.casefold())
     if all(isinstance(output.expression, GroupKey) for output in selected):
-        raise InvalidInput("nothing is counted or measured; ask for an aggregate such as COUNT(*)")
+        with locate_errors(join_spans(question.item_spans)):
+            raise InvalidInput("nothing is counted or measured; ask for an aggregate such as COUNT(*)")
     return selected
 
 
@@ -289,7 +310,8 @@ def _check_label(text: str) -> str:
 
 def _resolve_keys(question: ParsedQuestion, selected: Sequence[ResolvedOutput], scope: Scope) -> tuple[GroupKey, ...]:
     """The group keys in the order of the schema's columns, or of a ROLLUP; every key selected is one of them."""
-    group_keys = dict.fromkeys(_resolve_key(position, selected, scope) for position in question.group)
+    references = zip_longest(question.group, question.group_spans)
+    group_keys = dict.fromkeys(_resolve_key(reference, selected, scope, span) for reference, span in references)
     if question.rollup and len(group_keys) < len(question.group):
         raise InvalidInput("ROLLUP names a key twice; name each once")
     if _is_histogram(question.items[0]):
@@ -300,15 +322,23 @@ def _resolve_keys(question: ParsedQuestion, selected: Sequence[ResolvedOutput], 
             raise InvalidInput(f"this histogram has too many bins; ask for at most {max_bins:,} bins of {key.column}")
     for output in selected:
         if isinstance(output.expression, GroupKey) and output.expression not in group_keys:
-            raise InvalidInput(f"{output.label[:40]!r} is neither an aggregate nor a group key; add it to GROUP BY")
+            with locate_errors(output.span):
+                raise InvalidInput(f"{output.label[:40]!r} is neither an aggregate nor a group key; add it to GROUP BY")
     places = {column: position for position, column in enumerate(scope.schema.columns)}
     keys = tuple(group_keys) if question.rollup else tuple(sorted(group_keys, key=lambda key: places[key.column]))
     _check_cells(keys, scope.schema)
     return keys
 
 
-def _resolve_key(reference: OutputReference, selected: Sequence[ResolvedOutput], scope: Scope) -> GroupKey:
+def _resolve_key(
+    reference: OutputReference, selected: Sequence[ResolvedOutput], scope: Scope, span: Span | None
+) -> GroupKey:
     """A key by expression, by its place in the SELECT list or, where no column is called so, by its name there."""
+    with locate_errors(span):
+        return _resolve_group_key(reference, selected, scope)
+
+
+def _resolve_group_key(reference: OutputReference, selected: Sequence[ResolvedOutput], scope: Scope) -> GroupKey:
     if isinstance(reference, int) or (
         isinstance(reference, QualifiedName)
         and not scope.has_column(reference)
@@ -358,6 +388,11 @@ def _build_output(output: ResolvedOutput, keys: Sequence[GroupKey], aggregates: 
 
 
 def _build_having(bound: HavingBound, selected: Sequence[ResolvedOutput], scope: Scope) -> HavingCondition:
+    with locate_errors(bound.output.span):
+        return _resolve_having_bound(bound, selected, scope)
+
+
+def _resolve_having_bound(bound: HavingBound, selected: Sequence[ResolvedOutput], scope: Scope) -> HavingCondition:
     position = _find_output_index(bound.output, selected, scope)
     expression = selected[position].expression
     if isinstance(expression, GroupKey):
@@ -368,12 +403,22 @@ def _build_having(bound: HavingBound, selected: Sequence[ResolvedOutput], scope:
     return HavingCondition(position, bound.comparison, bound.constant)
 
 
-def _find_output_index(reference: OutputReference, selected: Sequence[ResolvedOutput], scope: Scope) -> int:
+def _find_output_index(
+    reference: OutputReference, selected: Sequence[ResolvedOutput], scope: Scope, span: Span | None = None
+) -> int:
     """Which column of the reply is meant, from 0: by its place, its name or its expression."""
     if isinstance(reference, int):
         if not 1 <= reference <= len(selected):
-            raise InvalidInput(f"the SELECT list has places 1 to {len(selected)}, got {str(reference)[:40]}")
+            with locate_errors(span):
+                raise InvalidInput(f"the SELECT list has places 1 to {len(selected)}, got {str(reference)[:40]}")
         return reference - 1
+    with locate_errors(reference.span):
+        return _find_selected_output(reference, selected, scope)
+
+
+def _find_selected_output(
+    reference: QualifiedName | FunctionCall, selected: Sequence[ResolvedOutput], scope: Scope
+) -> int:
     if isinstance(reference, QualifiedName) and (matches := _find_labeled_outputs(reference, selected)):
         return matches[0]
     expressions = [output.expression for output in resolve_output(reference, scope)]
@@ -391,4 +436,9 @@ def parse_sql(text: str, schema: Schema) -> Query:
     """Parse the question that a text asks of a table, in canonical form; from the text and the schema alone."""
     from discreet.query.sql_parser import parse_select  # sqlglot is loaded by the first question
 
-    return resolve_question(parse_select(copy_text(text, "a question in SQL")), schema)
+    sql = copy_text(text, "a question in SQL")
+    try:
+        return resolve_question(parse_select(sql), schema)
+    except DiscreetError as error:
+        error.set_position(SqlPosition.locate(sql, *(error.span or (0, len(sql)))))
+        raise

@@ -15,6 +15,7 @@ from discreet.query import ast, predicates
 from discreet.query.canonical import simplify_predicate, simplify_within
 from discreet.query.predicates import FALSE, TRUE, AllOf, AnyOf, Codes, InRanges, InTexts, Predicate
 from discreet.schema import Column, Schema
+from discreet.suggestions import build_unknown_name_error, list_names
 
 CodeIndex = Callable[[Column], Mapping[str, Codes]]
 Part = TypeVar("Part")
@@ -40,28 +41,30 @@ class Scope:
     def of(question: ast.ParsedQuestion, schema: Schema) -> Scope:
         """The tables there are, or a refusal."""
         if question.table.casefold() != schema.name.casefold():
-            raise InvalidInput(f"there is no table {question.table[:40]!r}; ask FROM {schema.name}")
+            with ast.locate_errors(question.span):
+                raise build_unknown_name_error("table", question.table, [schema.name], "unknown-table")
         tables = {(question.alias or schema.name).casefold(): ""}
         for join in question.joins:
-            table_name, lookup = (join.alias or join.lookup).casefold(), find_lookup(join.lookup, schema)
-            if table_name in tables or f"{lookup}." in tables.values():
-                raise InvalidInput(f"a question joins each lookup once, under a name of its own; {lookup} is not")
-            tables[table_name] = f"{lookup}."
+            with ast.locate_errors(join.span):
+                _add_lookup(tables, join, schema)
         scope = Scope(schema, tables)
         for join in question.joins:
-            scope._check_key(join)
+            with ast.locate_errors(join.span):
+                scope._check_key(join)
         return scope
 
     def find_column(self, name: ast.QualifiedName) -> Column:
         """The one askable column that a name means."""
         matches = self._find_matches(name)
-        if len(matches) > 1:
-            candidate_names = " or ".join(column.name for column in matches)
-            raise InvalidInput(f"{str(name)[:40]!r} could be {candidate_names}; write the table's name before it")
-        if not matches:
-            raise InvalidInput(self._explain_unknown_name(name))
-        if matches[0].role == "identifier":
-            raise InvalidInput(f"{matches[0].name} identifies people, so it cannot be asked about")
+        with ast.locate_errors(name.span):
+            if len(matches) > 1:
+                candidates = " or ".join(column.name for column in matches)
+                message = f"{str(name)[:40]!r} could be {candidates}; write the table's name before it"
+                raise InvalidInput(message, code="unknown-column")
+            if not matches:
+                raise self._build_unknown_column_error(name)
+            if matches[0].role == "identifier":
+                raise InvalidInput(f"{matches[0].name} identifies people, so it cannot be asked about")
         return matches[0]
 
     def has_column(self, name: ast.QualifiedName) -> bool:
@@ -93,18 +96,21 @@ class Scope:
         folded_names = {(prefix + name.name).casefold() for prefix in prefixes}
         return exact or [column for column in columns.values() if column.name.casefold() in folded_names]
 
-    def _explain_unknown_name(self, name: ast.QualifiedName) -> str:
+    def _build_unknown_column_error(self, name: ast.QualifiedName) -> InvalidInput:
         if name.table and name.table.casefold() not in self.tables:
             lookups = [lookup for lookup in self.schema.lookups if f"{lookup}." not in self.tables.values()]
-            hint = f", and {', '.join(lookups)} can be joined" if lookups else ""
-            known_tables = ", ".join(repr(table[:40]) for table in self.tables)
-            return f"there is no table {name.table[:40]!r} here; this question has {known_tables}{hint}"
+            advice = f"{list_names(lookups)} can be joined" if lookups else ""
+            return build_unknown_name_error("table", name.table, list(self.tables), "unknown-table", advice)
         if self.is_unit_column(name):
             unit = self.schema.unit
-            return f"{unit} names the units, so it cannot be asked about; COUNT(DISTINCT {unit}) counts them"
+            return InvalidInput(
+                f"{unit} names the units, so it cannot be asked about; COUNT(DISTINCT {unit}) counts them"
+            )
         prefixes = set(self.tables.values())
-        column_names = [column for column in self.schema.columns if column[: column.rfind(".") + 1] in prefixes]
-        return f"there is no column {str(name)[:40]!r}; there are {', '.join(column_names)}"
+        columns = [column for column in self.schema.columns if column[: column.rfind(".") + 1] in prefixes]
+        prefix = f"{self.tables[name.table.casefold()]}" if name.table else ""
+        own_names = [column.removeprefix(prefix) for column in columns if column.startswith(prefix)]
+        return build_unknown_name_error("column", name.name, own_names, "unknown-column")
 
     def _check_key(self, join: ast.Join) -> None:
         """A lookup is joined by its key and nothing else: any other join could repeat rows."""
@@ -118,13 +124,21 @@ class Scope:
             raise InvalidInput(f"{lookup} is joined by its key; write JOIN {lookup} ON {key} = {lookup}.key")
 
 
+def _add_lookup(tables: dict[str, str], join: ast.Join, schema: Schema) -> None:
+    """Add the lookup that a question joins, under its name in the question."""
+    table_name, lookup = (join.alias or join.lookup).casefold(), find_lookup(join.lookup, schema)
+    if table_name in tables or f"{lookup}." in tables.values():
+        raise InvalidInput(f"a question joins each lookup once, under a name of its own; {lookup} is not")
+    tables[table_name] = f"{lookup}."
+
+
 def find_lookup(name: str, schema: Schema) -> str:
     """Find a lookup of the schema by its name, in any case."""
     for lookup in schema.lookups:
         if lookup.casefold() == name.casefold():
             return lookup
-    known_lookups = f"there are {', '.join(schema.lookups)}" if schema.lookups else "this table has none"
-    raise InvalidInput(f"only lookups of the schema can be joined, not {name[:40]!r}; {known_lookups}")
+    advice = "only lookups of the schema can be joined" + ("" if schema.lookups else ", and it has none")
+    raise build_unknown_name_error("lookup", name, list(schema.lookups), "unknown-table", advice)
 
 
 def _index_categories(column: Column) -> Mapping[str, Codes]:
@@ -172,12 +186,11 @@ def _resolve_known(condition: ast.Condition, truth: bool, scope: Scope) -> Predi
         case ast.IsCheck(name, value):
             column = scope.find_column(name)
             return _resolve_is_null(column, truth) if value is None else _resolve_is_boolean(column, value, truth)
-        case ast.InList(name, constants):
-            return _resolve_in_list(name, constants, truth, scope)
-        case ast.Compare(name, "=", constant):
-            return _resolve_in_list(name, (constant,), truth, scope)
-        case ast.Compare(name, "<>", constant):
-            return _resolve_in_list(name, (constant,), not truth, scope)
+        case ast.InList():
+            return _resolve_in_list(condition, truth, scope)
+        case ast.Compare(name, "=" | "<>" as comparison, constant, span):
+            equality = ast.InList(name, (constant,), (span,))
+            return _resolve_in_list(equality, truth is (comparison == "="), scope)
         case ast.Compare():
             return _resolve_comparison(condition, truth, scope)
         case ast.ResolvedCondition(predicate):
@@ -196,27 +209,29 @@ def _resolve_is_null(column: Column, truth: bool) -> Predicate:
 def _resolve_is_boolean(column: Column, value: bool, truth: bool) -> Predicate:
     """IS TRUE is false, not unknown, of a missing value."""
     if column.kind != "boolean":
-        raise InvalidInput(f"IS TRUE and IS FALSE are for boolean columns; {column.name} is {column.kind}")
+        message = f"IS TRUE and IS FALSE are for boolean columns; {column.name} is {column.kind}"
+        raise InvalidInput(message, code="wrong-type")
     code = int(value is truth)
     return InRanges(column.name, ((code, code),), null=not truth)
 
 
-def _resolve_in_list(
-    name: ast.QualifiedName, constants: Sequence[ast.Constant], truth: bool, scope: Scope
-) -> Predicate:
+def _resolve_in_list(in_list: ast.InList, truth: bool, scope: Scope) -> Predicate:
     """IN is true of what it lists; a NULL in the list leaves all else unknown."""
-    column = scope.find_column(name)
-    known_constants = [constant for constant in constants if constant is not None]
-    membership = _build_membership(known_constants, column, scope)
+    column = scope.find_column(in_list.column)
+    spans = in_list.spans or (None,) * len(in_list.constants)
+    known = [(constant, span) for constant, span in zip(in_list.constants, spans, strict=True) if constant is not None]
+    membership = _build_membership(known, column, scope)
     if truth:
         return membership
-    return FALSE if len(known_constants) < len(constants) else _negate_condition(membership, column)
+    return FALSE if len(known) < len(in_list.constants) else _negate_condition(membership, column)
 
 
-def _build_membership(constants: Sequence[ast.Constant], column: Column, scope: Scope) -> InRanges | InTexts:
+def _build_membership(
+    constants: Sequence[tuple[ast.Constant, ast.Span | None]], column: Column, scope: Scope
+) -> InRanges | InTexts:
     if column.private_keys:
-        return InTexts(column.name, tuple(sorted({_require_text(constant, column) for constant in constants})))
-    code_ranges = _limit_ranges((_find_equal_codes(constant, column, scope) for constant in constants), len)
+        return InTexts(column.name, tuple(sorted({_require_text(constant, column) for constant, _ in constants})))
+    code_ranges = _limit_ranges((_find_equal_codes(constant, column, scope, span) for constant, span in constants), len)
     return InRanges(column.name, predicates.merge_ranges(span for codes in code_ranges for span in codes))
 
 
@@ -225,21 +240,24 @@ def _negate_condition(condition: InRanges | InTexts, column: Column) -> InRanges
     return replace(predicates.complement_condition(condition, column), null=False)
 
 
-def _find_equal_codes(constant: ast.Constant, column: Column, scope: Scope) -> Codes:
+def _find_equal_codes(constant: ast.Constant, column: Column, scope: Scope, span: ast.Span | None) -> Codes:
     """The codes that equal a constant: none between two codes or beyond the bounds."""
-    if column.categories and column.kind != "boolean":
-        return scope.find_codes(column, _require_text(constant, column))
-    code = column.find_code(_find_position(constant, column))
+    with ast.locate_errors(span):
+        if column.categories and column.kind != "boolean":
+            return scope.find_codes(column, _require_text(constant, column))
+        code = column.find_code(_find_position(constant, column))
     return () if code is None else ((code, code),)
 
 
 def _resolve_comparison(condition: ast.Compare, truth: bool, scope: Scope) -> Predicate:
     column = scope.find_column(condition.column)
-    if column.private_keys or not column.is_ordered:
-        raise InvalidInput(f"the values of {column.name} have no order; compare it with =, <> or IN")
+    with ast.locate_errors(condition.column.span):
+        if column.private_keys or not column.is_ordered:
+            raise InvalidInput(f"the values of {column.name} have no order; compare it with =, <> or IN")
     if condition.constant is None:
         return FALSE
-    position = _find_position(condition.constant, column)
+    with ast.locate_errors(condition.span):
+        position = _find_position(condition.constant, column)
     side = InRanges(column.name, _find_side_codes(condition.comparison, position, column))
     return side if truth else _negate_condition(side, column)
 
@@ -269,12 +287,12 @@ def _find_position(constant: ast.Constant, column: Column) -> Fraction:
         return Fraction((constant - EPOCH).days)
     if isinstance(constant, str) and (column.kind == "date" or (column.categories and column.kind != "boolean")):
         return column.find_position(constant)
-    raise InvalidInput(_describe_expected_constant(column))
+    raise InvalidInput(_describe_expected_constant(column), code="wrong-type")
 
 
 def _require_text(constant: ast.Constant, column: Column) -> str:
     if not isinstance(constant, str):
-        raise InvalidInput(_describe_expected_constant(column))
+        raise InvalidInput(_describe_expected_constant(column), code="wrong-type")
     return constant
 
 

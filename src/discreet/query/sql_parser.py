@@ -7,24 +7,33 @@ nested calls the parser takes twice as long with every level.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from sqlglot import ParseError, Parser, Token, Tokenizer, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from discreet.errors import InvalidInput
+from discreet.errors import DiscreetError, ErrorCode, InvalidInput
 from discreet.numeric import EPOCH, as_int, parse_days, parse_rational
 from discreet.query import ast
 from discreet.query.query import Comparison
 from discreet.query.resolve import CALLABLE_FUNCTIONS, build_unknown_function_error
 
+Options = ParamSpec("Options")
+Node = TypeVar("Node", bound=exp.Expression | None)
+Result = TypeVar("Result")
 NODE_NOUNS: Mapping[type[exp.Expression], str] = {
-    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Neg), "arithmetic"),
-    **dict.fromkeys((exp.Select, exp.Subquery), "a question within a question"),
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg), "arithmetic"),
+    **dict.fromkeys((exp.Select, exp.Subquery, exp.Exists), "a subquery"),
+    **dict.fromkeys((exp.Case, exp.If), "CASE"),
+    **dict.fromkeys((exp.Like, exp.ILike), "LIKE"),
+    exp.Cast: "CAST",
+    exp.Window: "a window function",
     exp.Anonymous: "a function",
     exp.Column: "a column",
     exp.Literal: "a constant",
@@ -32,21 +41,57 @@ NODE_NOUNS: Mapping[type[exp.Expression], str] = {
 }
 
 
+def locate_node(parse: Callable[Concatenate[Node, Options], Result]) -> Callable[Concatenate[Node, Options], Result]:
+    """Let the errors of a function that parses a node say where that is, unless they know a smaller part."""
+
+    @wraps(parse)
+    def parse_located(node: Node, /, *args: Options.args, **kwargs: Options.kwargs) -> Result:
+        try:
+            return parse(node, *args, **kwargs)
+        except DiscreetError as error:
+            error.span = error.span or find_span(node)
+            raise
+
+    return parse_located
+
+
+def find_span(node: object) -> ast.Span | None:
+    """Find the characters of the text that a node and all below it were read from."""
+    nodes = node.walk() if isinstance(node, exp.Expression) else ()
+    spans = [(part.meta["start"], part.meta["end"] + 1) for part in nodes if "start" in part.meta]
+    return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
+
+
 def check_node_parts(node: exp.Expression, *parts: str) -> None:
     """Refuse a node that says more than these parts."""
     extra_parts = [name.strip("_") for name, value in node.args.items() if value and name not in parts]
     if extra_parts:
-        raise InvalidInput(f"{extra_parts[0].upper()!r} has no place in a question; {QUESTION_SHAPE}")
+        error = build_unsupported_error(extra_parts[0])
+        error.span = find_span(node.args.get(extra_parts[0]))
+        raise error
 
 
 def build_node_error(node: object, expected: str) -> InvalidInput:
     """Build the error for a node of another kind than expected."""
-    noun = NODE_NOUNS.get(type(node), "something else")  # type: ignore[arg-type]
+    if isinstance(node, exp.Anonymous) and (word := str(node.this).upper()) not in CALLABLE_FUNCTIONS:
+        return build_unsupported_error(word) if word in SQL_ADVICE else build_unknown_function_error(word)
+    noun = NODE_NOUNS.get(type(node), "another expression")  # type: ignore[arg-type]
     if isinstance(node, exp.Literal) and node.is_string:
         noun = "a text"
-    is_unquoted = (expected, noun) == ("a constant", "a column")
-    hint = "a text is written in single quotes, like 'F'" if is_unquoted else QUESTION_SHAPE
-    return InvalidInput(f"{expected} is allowed here, not {noun}; {hint}")
+    hint = ""
+    if (expected, noun) == ("a constant", "a column"):
+        hint = "; a text is written in single quotes, like 'F', and two columns cannot be compared"
+    elif isinstance(node, exp.Star):
+        hint = "; rows are never shown, ask for an aggregate such as COUNT(*)"
+    elif noun in SQL_ADVICE:
+        hint = f"; {SQL_ADVICE[noun]}"
+    return InvalidInput(f"{expected} is allowed here, not {noun}{hint}", code="unsupported-sql")
+
+
+def build_unsupported_error(word: str) -> InvalidInput:
+    """Build the refusal of a word of SQL that questions do not have, with what to write in its place."""
+    advice = SQL_ADVICE.get(word.upper(), f"a question is {QUESTION_SHAPE}")
+    return InvalidInput(f"{word[:40].upper()} is not supported here; {advice}", code="unsupported-sql")
 
 
 def strip_brackets(node: exp.Expression) -> exp.Expression:
@@ -57,14 +102,16 @@ def strip_brackets(node: exp.Expression) -> exp.Expression:
     return node
 
 
+@locate_node
 def parse_name(node: exp.Expression) -> ast.QualifiedName:
     """Parse a column, with its table or without."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         raise build_node_error(node, "a column")
     check_node_parts(node, "this", "table")
-    return ast.QualifiedName(node.name, node.table)
+    return ast.QualifiedName(node.name, node.table, find_span(node))
 
 
+@locate_node
 def parse_output(node: exp.Expression) -> ast.QualifiedName | ast.FunctionCall:
     """Parse an entry of a SELECT list: an aggregate, a column or BIN."""
     node = strip_brackets(node)
@@ -75,6 +122,7 @@ def parse_output(node: exp.Expression) -> ast.QualifiedName | ast.FunctionCall:
     raise build_node_error(node, "an aggregate, a column or BIN(x, width)")
 
 
+@locate_node
 def _parse_call(node: exp.Anonymous) -> ast.FunctionCall:
     """A function of a column, or of *, and numbers."""
     check_node_parts(node, "this", "expressions")
@@ -87,15 +135,16 @@ def _parse_call(node: exp.Anonymous) -> ast.FunctionCall:
     numbers = tuple(parse_number(part) for part in arguments)
     if isinstance(first, exp.Star):
         check_node_parts(first)
-        return ast.FunctionCall(function, None, numbers)
+        return ast.FunctionCall(function, None, numbers, span=find_span(node))
     if isinstance(first, exp.Distinct):
         check_node_parts(first, "expressions")
         if function != "COUNT" or len(first.expressions) != 1:
             raise InvalidInput("DISTINCT is for COUNT(DISTINCT unit) only, with the column that names the units")
         function, first = "COUNT_DISTINCT", first.expressions[0]
-    return ast.FunctionCall(function, parse_name(strip_brackets(first)), numbers)
+    return ast.FunctionCall(function, parse_name(strip_brackets(first)), numbers, span=find_span(node))
 
 
+@locate_node
 def parse_constant(node: exp.Expression) -> ast.Constant:
     """Parse a number, a text, a date, TRUE, FALSE or NULL."""
     node = strip_brackets(node)
@@ -110,6 +159,7 @@ def parse_constant(node: exp.Expression) -> ast.Constant:
     return parse_number(node, "a constant")
 
 
+@locate_node
 def _parse_date(node: exp.Cast) -> date:
     check_node_parts(node, "this", "to")
     text = node.this
@@ -118,6 +168,7 @@ def _parse_date(node: exp.Cast) -> date:
     return EPOCH + timedelta(days=parse_days(str(text.this), "a constant after DATE"))
 
 
+@locate_node
 def parse_number(node: exp.Expression, expected: str = "a number") -> Fraction:
     """Parse a number by its digits, with any signs before it."""
     sign = 1
@@ -132,9 +183,31 @@ def parse_number(node: exp.Expression, expected: str = "a number") -> Fraction:
 
 MAX_JOINS = 8
 SELECT_PARTS = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit")
-QUESTION_SHAPE = (
-    "a question is SELECT ... FROM ..., then JOIN, WHERE, GROUP BY, HAVING, ORDER BY and LIMIT where needed"
-)
+QUESTION_SHAPE = "SELECT ... FROM ... [JOIN ...] [WHERE ...] [GROUP BY ...] [HAVING ...] [ORDER BY ...] [LIMIT ...]"
+ONE_BY_ONE = "ask the questions one by one"
+NO_SUBQUERY = "write one SELECT, and put conditions on rows into WHERE"
+FILTER_ADVICE = "count with a condition by COUNT(*) FILTER (WHERE condition)"
+SQL_ADVICE: Mapping[str, str] = {
+    **dict.fromkeys(("UNION", "INTERSECT", "EXCEPT"), ONE_BY_ONE),
+    **dict.fromkeys(("WITH", "EXISTS", "a subquery"), NO_SUBQUERY),
+    **dict.fromkeys(("CASE", "WHEN", "THEN", "ELSE", "IF", "IIF"), FILTER_ADVICE),
+    **dict.fromkeys(("LIKE", "ILIKE", "RLIKE", "SIMILAR TO", "REGEXP"), "list the values with IN ('a', 'b')"),
+    **dict.fromkeys(("OVER", "WINDOW", "QUALIFY", "PARTITION BY", "a window function"), "use GROUP BY"),
+    **dict.fromkeys(("FULL", "RIGHT", "CROSS", "NATURAL"), "a lookup is joined with JOIN or LEFT JOIN"),
+    **dict.fromkeys(("YEAR", "MONTH", "DAY", "EXTRACT", "DATE_TRUNC"), "compare dates, as in day >= '2024-01-01'"),
+    **dict.fromkeys(("CAST", "TRY_CAST", "::"), "numbers are numbers and dates are dates, as the schema declares them"),
+    **dict.fromkeys(("/", "%", "||", "arithmetic"), "ask for the aggregates, and compute with their answers"),
+    **dict.fromkeys(("&&", "&"), "write AND"),
+    **dict.fromkeys(("!",), "write NOT"),
+    **dict.fromkeys(("NULLS FIRST", "NULLS LAST", "FIRST", "LAST"), "leave it out of ORDER BY"),
+    **dict.fromkeys(("?", "$", ":", "@"), "write the constant itself"),
+    **dict.fromkeys(("FETCH", "TOP"), "write LIMIT at the end"),
+    **dict.fromkeys(("GROUPING SETS", "CUBE"), "use GROUP BY ROLLUP (a, b)"),
+    "DISTINCT": "rows are never listed, so count by the values of a column with GROUP BY",
+    "OFFSET": "write LIMIT alone",
+    "EXPLAIN": "`discreet preview` shows what a question would cost",
+}
+"""By a word of SQL, or by what people call it: what to write in its place."""
 
 VALUE_TOKENS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.STAR, TokenType.DATE}
 VALUE_TOKENS |= {TokenType.NULL, TokenType.TRUE, TokenType.FALSE}
@@ -177,16 +250,34 @@ def parse_tree(text: str) -> tuple[exp.Select, str | None]:
         raise InvalidInput(f"a question joins at most {MAX_JOINS} lookups")
     try:
         trees = _SqlParser().parse(converted_tokens, text)
-    except ParseError as error:  # where the parser stopped; its own words stay inside
-        details = error.errors[0] if error.errors else {}
-        highlight = str(details.get("highlight") or "")
-        where = f" near {highlight[:40]!r}, line {details.get('line')}" if highlight else ""
-        raise InvalidInput(f"the SQL cannot be read{where}; {QUESTION_SHAPE}") from None
+    except ParseError as error:
+        raise _build_syntax_error(error, text) from None
     except (SqlglotError, RecursionError):
-        raise InvalidInput(f"the SQL cannot be read; {QUESTION_SHAPE}") from None
+        raise InvalidInput(f"the SQL cannot be read; write {QUESTION_SHAPE}", code="syntax") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
-        raise InvalidInput(f"the SQL cannot be read as one question; {QUESTION_SHAPE}")
+        raise InvalidInput(f"the SQL is not one question; write {QUESTION_SHAPE}", code="syntax")
     return trees[0], unit
+
+
+def _build_syntax_error(error: ParseError, text: str) -> InvalidInput:
+    """Say where the parser stopped; its own words stay inside."""
+    details = error.errors[0] if error.errors else {}
+    word, line, last_column = str(details.get("highlight") or ""), details.get("line"), details.get("col")
+    refusal = InvalidInput(f"the SQL cannot be read; write {QUESTION_SHAPE}", code="syntax")
+    if word and isinstance(line, int) and isinstance(last_column, int):
+        line_start = sum(map(len, text.splitlines(keepends=True)[: line - 1]))
+        end = line_start + last_column
+        problem = "cannot be read here" if text[end:].strip(" \t\r\n;") else "cannot be read to its end"
+        refusal = InvalidInput(f"the SQL {problem}; write {QUESTION_SHAPE}", code="syntax")
+        refusal.span = (max(line_start, end - len(word)), end)
+    return refusal
+
+
+def _refuse_token(token: Token, message: str, code: ErrorCode = "syntax") -> InvalidInput:
+    """Build a refusal about one token of the text."""
+    refusal = InvalidInput(message, code=code)
+    refusal.span = (token.start, token.end + 1)
+    return refusal
 
 
 def _tokenize(text: str) -> list[Token]:
@@ -197,16 +288,35 @@ def _tokenize(text: str) -> list[Token]:
     try:
         tokens = Tokenizer().tokenize(text)
     except SqlglotError:
-        raise InvalidInput("the SQL has a quote or a comment that is not closed; close it") from None
+        refusal = InvalidInput("a quote or a comment is not closed; close it", code="syntax")
+        refusal.span = (_find_open_quote(text), len(text))
+        raise refusal from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if len(tokens) > ast.MAX_TOKENS:
         raise InvalidInput(f"a question has at most {ast.MAX_TOKENS} words and signs, got {len(tokens)}; shorten it")
-    if not tokens or tokens[0].token_type != TokenType.SELECT:
-        raise InvalidInput(f"a question begins with SELECT; {QUESTION_SHAPE}")
-    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
-        raise InvalidInput("there are two statements; ask one question at a time")
+    if not tokens:
+        raise InvalidInput(f"the question is empty; write {QUESTION_SHAPE}", code="syntax")
+    if tokens[0].token_type != TokenType.SELECT:
+        word = tokens[0].text.upper()
+        advice = SQL_ADVICE.get(word, f"write {QUESTION_SHAPE}")
+        raise _refuse_token(tokens[0], f"a question begins with SELECT, not with {word[:40]!r}; {advice}")
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            raise _refuse_token(token, f"there are two statements; {ONE_BY_ONE}")
     return tokens
+
+
+def _find_open_quote(text: str) -> int:
+    """Find the quote or comment that is never closed: the first from which the rest cannot be read."""
+    start = 0
+    for match in re.finditer(
+        r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|(['\"`]|/\*)", text, re.DOTALL
+    ):
+        if match[1]:
+            return match.start()
+        start = match.end()
+    return start
 
 
 def _convert_words(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -216,12 +326,13 @@ def _convert_words(tokens: Sequence[Token]) -> Iterator[Token]:
     for index, token in enumerate(tokens):
         kind = token.token_type
         is_filter = previous_kind == TokenType.R_PAREN and kinds[index : index + 3] == FILTER_TOKENS
+        if token.text.upper() in {"GROUP", "ORDER"} and kind == TokenType.VAR and previous_kind in END_TOKENS:
+            raise _refuse_token(token, f"{token.text.upper()} is written {token.text.upper()} BY")
         if kind not in GRAMMAR_TOKENS and not is_filter:
             if previous_kind in END_TOKENS or kind not in KEYWORD_TOKENS or not token.text.isidentifier():
-                where = f"line {token.line}, column {token.col - len(token.text) + 1}"
                 if kind == TokenType.FILTER:
-                    raise InvalidInput(f"FILTER, at {where}, is written FILTER (WHERE condition), right after a count")
-                raise InvalidInput(f"{token.text[:40]!r} has no place at {where}; {QUESTION_SHAPE}")
+                    raise _refuse_token(token, "FILTER is written FILTER (WHERE condition), right after a count")
+                raise _refuse_token(token, str(build_unsupported_error(token.text)), "unsupported-sql")
             kind = TokenType.VAR
         yield Token(kind, token.text, token.line, token.col, token.start, token.end)
         previous_kind = kind
@@ -230,10 +341,11 @@ def _convert_words(tokens: Sequence[Token]) -> Iterator[Token]:
 def _check_commas(tokens: Sequence[Token]) -> None:
     """A comma stands between two entries; the parser would pass over an entry that is not there."""
     kinds = [token.token_type for token in tokens]
-    for previous_kind, kind, next_kind in zip(kinds, kinds[1:], [*kinds[2:], TokenType.FROM], strict=False):
+    following = [*kinds[2:], TokenType.FROM]
+    for previous_kind, token, next_kind in zip(kinds, tokens[1:], following, strict=False):
         is_between = previous_kind in END_TOKENS | ORDER_TOKENS and next_kind in VALUE_TOKENS | OPENING_TOKENS
-        if kind == TokenType.COMMA and not is_between:
-            raise InvalidInput(f"a comma has no entry before or after it; {QUESTION_SHAPE}")
+        if token.token_type == TokenType.COMMA and not is_between:
+            raise _refuse_token(token, "the comma has no entry before or after it; remove it or add the entry")
 
 
 def _check_nesting(tokens: Sequence[Token]) -> None:
@@ -243,13 +355,14 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
         kind = token.token_type
         if kind == TokenType.L_PAREN:
             if calls[-1]:
-                where = f"at line {token.line}"
-                raise InvalidInput(f"a bracket cannot open within a call or a list, {where}; {QUESTION_SHAPE}")
+                raise _refuse_token(
+                    token, "calls and lists cannot contain parentheses; a call takes a column and numbers"
+                )
             depth += 1
             floors.append(depth)
             calls.append(previous_kind in CALL_TOKENS and word != "ROLLUP")
         elif kind == TokenType.FILTER and depth:
-            raise InvalidInput("FILTER (WHERE ...) stands right after a count, outside all other brackets")
+            raise _refuse_token(token, "FILTER (WHERE ...) stands right after a count, outside all other parentheses")
         elif kind == TokenType.R_PAREN and len(floors) > 1:
             floors.pop()
             calls.pop()
@@ -257,7 +370,7 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
         else:
             depth = floors[-1] if kind in VALUE_TOKENS or previous_kind in END_TOKENS else depth + 1
         if depth > ast.MAX_NESTING:
-            raise InvalidInput(f"brackets, NOT and minus nest at most {ast.MAX_NESTING} deep; flatten the question")
+            raise _refuse_token(token, f"parentheses, NOT and minus nest at most {ast.MAX_NESTING} deep; flatten them")
         previous_kind, word = kind, token.text.upper()
 
 
@@ -278,7 +391,9 @@ def parse_select(text: str) -> ast.ParsedQuestion:
     check_node_parts(tree, *SELECT_PARTS)
     source = tree.args.get("from_")
     if source is None:
-        raise InvalidInput(f"the question has no FROM; {QUESTION_SHAPE}")
+        refusal = InvalidInput(f"the question has no FROM; write {QUESTION_SHAPE}", code="syntax")
+        refusal.span = find_span(tree.expressions[-1]) if tree.expressions else None
+        raise refusal
     check_node_parts(source, "this")
     table, alias = _parse_table(source.this)
     return ast.ParsedQuestion(
@@ -293,13 +408,20 @@ def parse_select(text: str) -> ast.ParsedQuestion:
         order=_parse_order_by(tree.args.get("order")),
         limit=_parse_limit(tree.args.get("limit")),
         unit=unit,
+        span=find_span(source),
+        item_spans=tuple(map(find_span, tree.expressions)),
+        group_spans=tuple(map(find_span, _list_group_parts(tree.args.get("group")))),
+        order_spans=tuple(find_span(node) for node in tree.args["order"].expressions) if tree.args.get("order") else (),
     )
 
 
+@locate_node
 def _parse_table(node: exp.Expression) -> tuple[str, str]:
     """The name of a table, and what it is called in the question."""
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        raise InvalidInput(f"FROM and JOIN take the table and its lookups by name, nothing else; {QUESTION_SHAPE}")
+        raise InvalidInput(
+            "FROM and JOIN take the table and its lookups by name, and nothing else", code="unsupported-sql"
+        )
     check_node_parts(node, "this", "alias")
     alias = node.args.get("alias")
     if alias is not None:
@@ -307,6 +429,7 @@ def _parse_table(node: exp.Expression) -> tuple[str, str]:
     return node.this.name, "" if alias is None else alias.name
 
 
+@locate_node
 def _parse_item(node: exp.Expression) -> ast.SelectItem:
     if not isinstance(node, exp.Alias):
         return ast.SelectItem(_parse_filtered_output(node))
@@ -314,6 +437,7 @@ def _parse_item(node: exp.Expression) -> ast.SelectItem:
     return ast.SelectItem(_parse_filtered_output(node.this), node.alias)
 
 
+@locate_node
 def _parse_filtered_output(node: exp.Expression) -> ast.QualifiedName | ast.FunctionCall:
     """What can stand in a SELECT list; a call may have a FILTER (WHERE ...)."""
     node = strip_brackets(node)
@@ -326,6 +450,7 @@ def _parse_filtered_output(node: exp.Expression) -> ast.QualifiedName | ast.Func
     return replace(call, where=_parse_where(node.expression))
 
 
+@locate_node
 def _parse_join(node: exp.Join) -> ast.Join:
     """[LEFT] JOIN lookup ON one column = another, or USING one column."""
     check_node_parts(node, "this", "side", "kind", "on", "using")
@@ -340,9 +465,10 @@ def _parse_join(node: exp.Join) -> ast.Join:
         names = [parse_name(strip_brackets(side)) for side in (equality.this, equality.expression)]
     else:
         raise InvalidInput("ON takes one equality, such as ON registry.key = lookup.key")
-    return ast.Join(lookup, "left" if "LEFT" in shape else "inner", alias, tuple(names))
+    return ast.Join(lookup, "left" if "LEFT" in shape else "inner", alias, tuple(names), find_span(node))
 
 
+@locate_node
 def _parse_where(node: exp.Expression | None) -> ast.Condition:
     if node is None:
         return True
@@ -350,6 +476,7 @@ def _parse_where(node: exp.Expression | None) -> ast.Condition:
     return _parse_condition(node.this)
 
 
+@locate_node
 def _parse_condition(node: exp.Expression) -> ast.Condition:
     """A condition; chains of AND and OR are walked, not descended, so the depth is that of the brackets."""
     node = strip_brackets(node)
@@ -368,8 +495,9 @@ def _parse_condition(node: exp.Expression) -> ast.Condition:
         case exp.Between():
             check_node_parts(node, "this", "low", "high")
             column = parse_name(strip_brackets(node.this))
-            low, high = (parse_constant(node.args[end]) for end in ("low", "high"))
-            return ast.And((ast.Compare(column, ">=", low), ast.Compare(column, "<=", high)))
+            low, high = node.args["low"], node.args["high"]
+            lower_bound = ast.Compare(column, ">=", parse_constant(low), find_span(low))
+            return ast.And((lower_bound, ast.Compare(column, "<=", parse_constant(high), find_span(high))))
         case exp.In():
             return _parse_in(node)
         case exp.Is():
@@ -380,8 +508,8 @@ def _parse_condition(node: exp.Expression) -> ast.Condition:
         raise build_node_error(node, "a comparison of a column with a constant")
     left, right, comparison, mirrored = _split_comparison(node)
     if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
-        return ast.Compare(parse_name(right), mirrored, parse_constant(left))
-    return ast.Compare(parse_name(left), comparison, parse_constant(right))
+        return ast.Compare(parse_name(right), mirrored, parse_constant(left), find_span(left))
+    return ast.Compare(parse_name(left), comparison, parse_constant(right), find_span(right))
 
 
 def _split_comparison(node: exp.Expression) -> tuple[exp.Expression, exp.Expression, Comparison, Comparison]:
@@ -400,13 +528,16 @@ def _list_chain(node: exp.Expression) -> list[exp.Expression]:
     return [node, *reversed(parts)]
 
 
+@locate_node
 def _parse_in(node: exp.In) -> ast.Condition:
     check_node_parts(node, "this", "expressions")
     if not node.expressions:
         raise InvalidInput("IN takes a list of at least one constant, such as x IN (1, 2)")
-    return ast.InList(parse_name(strip_brackets(node.this)), tuple(parse_constant(part) for part in node.expressions))
+    constants = tuple(parse_constant(part) for part in node.expressions)
+    return ast.InList(parse_name(strip_brackets(node.this)), constants, tuple(map(find_span, node.expressions)))
 
 
+@locate_node
 def _parse_is(node: exp.Is) -> ast.Condition:
     check_node_parts(node, "this", "expression")
     value = node.expression
@@ -415,6 +546,7 @@ def _parse_is(node: exp.Is) -> ast.Condition:
     return ast.IsCheck(parse_name(strip_brackets(node.this)), None if isinstance(value, exp.Null) else bool(value.this))
 
 
+@locate_node
 def _parse_output_reference(node: exp.Expression) -> ast.OutputReference:
     """An output, by its place from 1, its name or its expression."""
     if isinstance(node, exp.Literal):
@@ -422,12 +554,18 @@ def _parse_output_reference(node: exp.Expression) -> ast.OutputReference:
     return _parse_filtered_output(node)
 
 
+@locate_node
 def _parse_group(node: exp.Expression | None) -> tuple[ast.OutputReference, ...]:
     if node is None:
         return ()
     check_node_parts(node, "expressions")
-    parts = node.expressions[0].expressions if _is_rollup(node) else node.expressions
-    return tuple(_parse_output_reference(strip_brackets(part)) for part in parts)
+    return tuple(_parse_output_reference(strip_brackets(part)) for part in _list_group_parts(node))
+
+
+def _list_group_parts(node: exp.Expression | None) -> list[exp.Expression]:
+    if node is None:
+        return []
+    return list(node.expressions[0].expressions if _is_rollup(node) else node.expressions)
 
 
 def _is_rollup(node: exp.Expression | None) -> bool:
@@ -436,6 +574,7 @@ def _is_rollup(node: exp.Expression | None) -> bool:
     return len(parts) == 1 and isinstance(parts[0], exp.Anonymous) and str(parts[0].this).upper() == "ROLLUP"
 
 
+@locate_node
 def _parse_having(node: exp.Expression | None) -> tuple[ast.HavingBound, ...]:
     if node is None:
         return ()
@@ -451,6 +590,7 @@ def _parse_having(node: exp.Expression | None) -> tuple[ast.HavingBound, ...]:
     return tuple(having_bounds)
 
 
+@locate_node
 def _parse_bound(node: exp.Expression) -> ast.HavingBound:
     if type(node) not in COMPARISONS:
         raise build_node_error(node, "a comparison of an aggregate with a number, and AND between several,")
@@ -460,6 +600,7 @@ def _parse_bound(node: exp.Expression) -> ast.HavingBound:
     return ast.HavingBound(_parse_filtered_output(right), mirrored, parse_number(left))
 
 
+@locate_node
 def _parse_order_by(node: exp.Expression | None) -> tuple[tuple[ast.OutputReference, bool], ...]:
     if node is None:
         return ()
@@ -475,6 +616,7 @@ def _parse_order_by(node: exp.Expression | None) -> tuple[tuple[ast.OutputRefere
     return tuple(order)
 
 
+@locate_node
 def _parse_limit(node: exp.Expression | None) -> Fraction | None:
     if node is None:
         return None

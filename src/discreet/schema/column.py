@@ -16,6 +16,7 @@ from typing import Literal, get_args
 from discreet.errors import InvalidInput
 from discreet.numeric import date_from_days, format_exact, parse_days, parse_rational
 from discreet.priors.taxonomy import Taxonomy
+from discreet.suggestions import build_unknown_name_error
 from discreet.untrusted import CheckedValue, copy_exact_number, has_exact_type
 
 Kind = Literal["integer", "number", "boolean", "date", "ordinal", "nominal"]
@@ -154,8 +155,7 @@ class Column(CheckedValue):
 
     def _find_category(self, text: str) -> int:
         if text not in self.categories:
-            examples = ", ".join(self.categories[:12]) + (", ..." if len(self.categories) > 12 else "")
-            raise InvalidInput(f"{self.name} has no value {text[:40]!r}; it has {examples}")
+            raise build_unknown_name_error(f"value of {self.name}", text, self.categories, "unknown-category")
         return self.categories.index(text)
 
 

@@ -15,6 +15,7 @@ from discreet.errors import InvalidInput
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import NeighborRelation
 from discreet.schema.column import Column, Value
+from discreet.suggestions import build_unknown_name_error, list_names
 from discreet.untrusted import CheckedValue, copy_exact_number, copy_items, has_exact_type
 
 TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
@@ -192,9 +193,9 @@ class Schema(CheckedValue):
     def column(self, name: str) -> Column:
         """A column by name; the columns there are, where there is no such."""
         if name == self.unit and name not in self.columns:
-            raise InvalidInput(f"{name} names the units, and never leaves; there are {', '.join(self.columns)}")
+            raise InvalidInput(f"{name} names the units, and never leaves; use one of {list_names(self.columns)}")
         if name not in self.columns:
-            raise InvalidInput(f"there is no column {name[:40]!r}; there are {', '.join(self.columns)}")
+            raise build_unknown_name_error("column", name, self.columns, "unknown-column")
         return self.columns[name]
 
 

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import JSONResponse
 
-from discreet.errors import BudgetExceeded, ClaimFailed, DiscreetError, Internal, InvalidInput, Unavailable, Unsupported
+from discreet.errors import (
+    BudgetExceeded,
+    ClaimFailed,
+    DiscreetError,
+    Internal,
+    InvalidInput,
+    SqlPosition,
+    Unavailable,
+    Unsupported,
+)
 
 MEDIA_TYPE = "application/problem+json"
 INTERNAL_DETAIL = "an internal error; nothing about the data is shown"
@@ -79,14 +88,25 @@ EXPLANATIONS = {
 }
 
 
-PROBLEM_EXAMPLE: Mapping[str, str | int] = {
+PROBLEM_EXAMPLE: Mapping[str, str | int | None] = {
     "type": "/problems/budget-exceeded",
     "title": "Answering would break the promise",
     "status": 403,
     "detail": "this answer costs epsilon 1, and 0.4 is left to ann",
     "kind": "BudgetExceeded",
     "exit": 3,
+    "code": "budget-exceeded",
+    "position": None,
 }
+
+
+class PositionDocument(BaseModel):
+    """The place in the SQL that a problem is about, counted from 1, and the line it is in."""
+
+    line: int
+    column: int
+    length: int
+    text: str
 
 
 class ProblemDocument(BaseModel):
@@ -99,14 +119,24 @@ class ProblemDocument(BaseModel):
     detail: str
     kind: str | None
     exit: int | None
+    code: str
+    position: PositionDocument | None
 
 
 class HttpProblem(Exception):
-    """A refusal: a type of the catalogue, with its detail and headers."""
+    """A refusal: a type of the catalogue, with its detail and headers, and with the code and position of an error."""
 
-    def __init__(self, name: str, detail: str = "", headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        detail: str = "",
+        headers: Mapping[str, str] | None = None,
+        code: str = "",
+        position: SqlPosition | None = None,
+    ) -> None:
         super().__init__(name)
         self.name, self.detail, self.headers = name, detail, dict(headers or {})
+        self.code, self.position = code or name, position
 
     def to_json(self) -> dict[str, object]:
         """Write the problem as JSON."""
@@ -114,7 +144,9 @@ class HttpProblem(Exception):
         error = problem_type.error
         detail = (self.detail or DEFAULT_DETAILS.get(self.name, problem_type.title))[:MAX_DETAIL_LENGTH]
         kind, exit_code = (None, None) if error is None else (error.stored_name, error.exit_code)
-        return problem_type.to_json() | {"detail": detail, "kind": kind, "exit": exit_code}
+        position = self.position and self.position.to_json()
+        details = {"detail": detail, "kind": kind, "exit": exit_code, "code": self.code, "position": position}
+        return problem_type.to_json() | details
 
     def to_response(self) -> JSONResponse:
         """Build the reply, with the headers of its type."""
@@ -136,7 +168,7 @@ def problem_from_error(error: Exception) -> HttpProblem:
     problem_type = next((kind for kind in PROBLEM_TYPES if kind.error and isinstance(error, kind.error)), None)
     if problem_type is None:
         return HttpProblem("internal")
-    return HttpProblem(problem_type.name, " ".join(str(error).split()))
+    return HttpProblem(problem_type.name, " ".join(str(error).split()), None, error.code, error.position)
 
 
 def explain_problem(name: str) -> dict[str, object]:
