@@ -256,7 +256,11 @@ class Measurement(ABC):
 
         @property
         def name(self) -> str:
-            """What people call it; stored in the names of answers, so that it never changes."""
+            """What people call it; stored in the names of answers, so that it never changes.
+
+            It is more than a label: people ask for a mechanism by it, a stored answer is planned again by it alone, and
+            the planner looks for the names of some kinds in it. So the name of a new kind contains none of the others.
+            """
 
     @property
     def is_public(self) -> bool:
