@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+from unicodedata import category, east_asian_width
 
 ErrorCode = Literal[
     "invalid-input",
@@ -48,51 +49,92 @@ ERROR_CODES: Mapping[ErrorCode, str] = {
     "claim-failed": "A file, a ledger or a backup is not what its label says.",
     "internal": "A bug of discreet.",
 }
-WINDOW = 80
-"""Of a long line of SQL this many characters are shown."""
+MAX_WIDTH = 74
+"""Cells of a terminal: of a longer line of SQL the part around the mistake is shown."""
+MAX_POSITION_LENGTH = 200
+"""Characters of a line of SQL in a position that somebody else wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlPosition:
-    """The place in a question's SQL that an error is about; lines and columns count from 1."""
+    """The place in a question's SQL that an error is about; lines and columns count from 1.
+
+    `text` is the line, or of a long line the part around the place, with spaces for characters that do not print; the
+    place begins at `text_column` of it and has `length` characters.
+    """
 
     line: int
     column: int
     length: int
-    line_text: str
+    text: str
+    text_column: int
 
     @classmethod
-    def locate(cls, text: str, start: int, end: int) -> SqlPosition:
+    def locate(cls, sql: str, start: int, end: int) -> SqlPosition:
         """Locate the characters from `start` up to `end`; what goes on in the next line is left out."""
-        start = min(max(start, 0), len(text))
-        line_start = text.rfind("\n", 0, start) + 1
-        line_end = text.find("\n", start)
-        line_text = text[line_start : len(text) if line_end < 0 else line_end]
-        length = max(1, min(end, line_start + len(line_text)) - start)
-        return cls(text.count("\n", 0, start) + 1, start - line_start + 1, length, line_text)
+        start = min(max(start, 0), len(sql))
+        line_start = sql.rfind("\n", 0, start) + 1
+        line_end = sql.find("\n", start)
+        first, last = _choose_window(sql, line_start, len(sql) if line_end < 0 else line_end, start, end)
+        text = _replace_unprintable(sql[first:last])
+        length = max(1, min(end, last) - start)
+        return cls(sql.count("\n", 0, start) + 1, start - line_start + 1, length, text, start - first + 1)
 
     def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        return {"line": self.line, "column": self.column, "length": self.length, "text": self.line_text}
+        """Write the position as JSON."""
+        place = {"line": self.line, "column": self.column, "length": self.length}
+        return place | {"text": self.text, "text_column": self.text_column}
 
     @classmethod
     def from_json(cls, document: object) -> SqlPosition | None:
         """Read what `to_json` wrote; None where it is something else."""
         if not isinstance(document, Mapping):
             return None
-        line, column, length, text = (document.get(name) for name in ("line", "column", "length", "text"))
-        if not (
-            isinstance(line, int) and isinstance(column, int) and isinstance(length, int) and isinstance(text, str)
-        ):
+        numbers = [document.get(name) for name in ("line", "column", "length", "text_column")]
+        text = document.get("text")
+        if not (isinstance(text, str) and len(text) <= MAX_POSITION_LENGTH and all(map(_is_position, numbers))):
             return None
-        return cls(line, column, length, text) if line > 0 and length > 0 and 0 < column <= len(text) + 1 else None
+        line, column, length, text_column = (int(str(number)) for number in numbers)
+        is_inside = text_column <= len(text) + 1 and length <= max(1, len(text) - text_column + 1)
+        return cls(line, column, length, _replace_unprintable(text), text_column) if is_inside else None
 
     def mark(self) -> str:
         """Write the line, and carets below the place."""
-        cut = max(0, self.column - 1 - WINDOW // 2) if len(self.line_text) > WINDOW else 0
-        shown = "".join(char if char.isprintable() else " " for char in self.line_text[cut : cut + WINDOW])
-        carets = "^" * max(1, min(self.length, len(shown) - (self.column - 1 - cut)))
-        return f"{shown}\n{' ' * (self.column - 1 - cut)}{carets}"
+        before, place = self.text[: self.text_column - 1], self.text[self.text_column - 1 :][: self.length]
+        dots = "..." if self.text_column < self.column else ""
+        carets = "^" * max(1, _measure_width(place))
+        return f"{dots}{self.text}\n{' ' * (len(dots) + _measure_width(before))}{carets}"
+
+
+def _choose_window(sql: str, line_start: int, line_end: int, start: int, end: int) -> tuple[int, int]:
+    """Choose which part of a line is shown: all of it, or as much around its mistake as there is room for."""
+    first = last = start
+    room = MAX_WIDTH
+    # The place first, then what stands before it up to half of the room, then what follows, then the rest before it.
+    for limit, forward in ((min(end, line_end), True), (line_start, False), (line_end, True), (line_start, False)):
+        reserve = MAX_WIDTH // 2 if not forward and last < line_end else 0
+        while (last < limit) if forward else (first > limit):
+            width = _measure_width(sql[last] if forward else sql[first - 1])
+            if width > room - min(reserve, room) and width:
+                break
+            room -= width
+            last, first = (last + 1, first) if forward else (last, first - 1)
+            if last - first >= MAX_POSITION_LENGTH:
+                return first, last
+    return first, last
+
+
+def _measure_width(text: str) -> int:
+    """Count the cells of a terminal that a text fills: two for a wide character, none for an accent on another."""
+    return sum(0 if category(char) in {"Mn", "Me"} else 1 + (east_asian_width(char) in "WF") for char in text)
+
+
+def _replace_unprintable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _is_position(value: object) -> bool:
+    return type(value) is int and 0 < value < 10**9
 
 
 class DiscreetError(Exception):

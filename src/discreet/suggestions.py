@@ -17,39 +17,49 @@ SHORT_NAME_LENGTH = 4
 
 
 def build_unknown_name_error(
-    kind: str, name: str, known_names: Collection[str], code: ErrorCode = "unknown-name", advice: str = ""
+    kind: str,
+    name: str,
+    known_names: Collection[str],
+    code: ErrorCode = "unknown-name",
+    *,
+    place: str = "",
+    advice: str = "",
 ) -> InvalidInput:
     """Build the refusal of a name that is not known.
 
     Args:
         kind: What the name should be of, such as "column".
         name: The name that was given.
-        known_names: The names that are allowed; all of them public.
+        known_names: The names that are allowed; the asker may see all of them.
         code: The code of the error.
+        place: Where the name was given, such as "in the schema".
         advice: What else could be done, as a clause.
     """
     similar_names = find_similar_names(name, known_names)
-    if similar_names:
-        hint = f"did you mean {' or '.join(map(repr, similar_names))}?"
-    else:
-        hint = f"use {'one of ' if len(known_names) > 1 else ''}{list_names(known_names)}" if known_names else ""
-    sentence = "; ".join(filter(None, (f"unknown {kind} {name[:MAX_NAME_LENGTH]!r}", hint.rstrip("?"), advice)))
-    return InvalidInput(sentence + ("?" if similar_names and not advice else ""), code=code)
+    hint = f"did you mean {' or '.join(map(repr, similar_names))}" if similar_names else _describe_choice(known_names)
+    sentence = " ".join(filter(None, (f"unknown {kind} {name[:MAX_NAME_LENGTH]!r}", place)))
+    sentence = "; ".join(filter(None, (sentence, f"{hint}?" if similar_names and not advice else hint, advice)))
+    return InvalidInput(sentence, code=code)
+
+
+def _describe_choice(known_names: Collection[str]) -> str:
+    if not known_names:
+        return ""
+    return f"use {'one of ' if len(known_names) > 1 else ''}{list_names(known_names)}"
 
 
 def list_names(names: Iterable[str]) -> str:
     """List at most ten names, and say how many more there are."""
     all_names = list(names)
-    listed = [name[:MAX_NAME_LENGTH] for name in all_names[:MAX_LISTED_NAMES]]
-    rest = len(all_names) - len(listed)
-    return ", ".join(listed) + (f" and {rest:,} more" if rest else "")
+    listed = ", ".join(name[:MAX_NAME_LENGTH] for name in all_names[:MAX_LISTED_NAMES])
+    return listed + (f" and {len(all_names) - MAX_LISTED_NAMES:,} more" if len(all_names) > MAX_LISTED_NAMES else "")
 
 
 def find_similar_names(name: str, known_names: Iterable[str]) -> list[str]:
     """Find the names that differ from a name by one or two slips: a letter too many, too few, wrong or exchanged."""
     word = name.casefold()
     max_slips = 1 if len(word) <= SHORT_NAME_LENGTH else 2
-    if len(word) < 2 or len(word) > MAX_NAME_LENGTH:
+    if not 2 <= len(word) <= MAX_NAME_LENGTH:
         return []
     slips = (
         (count_slips(word, known.casefold(), max_slips), known) for known in islice(known_names, MAX_COMPARED_NAMES)
@@ -59,22 +69,33 @@ def find_similar_names(name: str, known_names: Iterable[str]) -> list[str]:
 
 
 def count_slips(word: str, other: str, most: int) -> int:
-    """Count the letters inserted, removed, replaced or exchanged with a neighbor; above `most` only that it is above.
+    """Count the letters inserted, removed, replaced or exchanged with a neighbor; `most + 1` where there are more.
 
-    This is the optimal string alignment distance, row by row.
+    This is the optimal string alignment distance, row by row; only cells within `most` of the diagonal matter.
     """
     if abs(len(word) - len(other)) > most:
         return most + 1
+    word, other = _strip_common_ends(word, other)
+    above = most + 1
     before_last: list[int] = []
-    last = list(range(len(other) + 1))
+    last = [j if j <= most else above for j in range(len(other) + 1)]
     for i, letter in enumerate(word, 1):
-        row = [i]
-        for j, other_letter in enumerate(other, 1):
-            replaced = last[j - 1] + (letter != other_letter)
-            row.append(min(row[-1] + 1, last[j] + 1, replaced))
-            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == other_letter:
-                row[-1] = min(row[-1], before_last[j - 2] + 1)
+        row = [i if i <= most else above] + [above] * len(other)
+        for j in range(max(1, i - most), min(len(other), i + most) + 1):
+            slips = min(row[j - 1] + 1, last[j] + 1, last[j - 1] + (letter != other[j - 1]))
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == other[j - 1]:
+                slips = min(slips, before_last[j - 2] + 1)
+            row[j] = min(slips, above)
         if min(row) > most:
-            return most + 1
+            return above
         before_last, last = last, row
     return last[-1]
+
+
+def _strip_common_ends(word: str, other: str) -> tuple[str, str]:
+    """Strip what both begin and end with, which has no slips; most names of a long list differ in few letters."""
+    shorter = min(len(word), len(other))
+    start = next((i for i in range(shorter) if word[i] != other[i]), shorter)
+    word, other, shorter = word[start:], other[start:], shorter - start
+    end = next((i for i in range(shorter) if word[-1 - i] != other[-1 - i]), shorter)
+    return word[: len(word) - end], other[: len(other) - end]

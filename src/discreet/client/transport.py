@@ -149,7 +149,7 @@ def build_reply_error(status: int, body: bytes, address: str, token: str = "", d
     error = error_class(message.replace(token, "...") if token else message)
     error.code = next((code for code in ERROR_CODES if code == problem.get("code")), error_class.code)
     position = SqlPosition.from_json(problem.get("position"))
-    if position is not None and not (token and token in position.line_text):
+    if position is not None and not (token and token in position.text):
         error.set_position(position)
     return error
 

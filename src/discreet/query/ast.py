@@ -32,6 +32,7 @@ class QualifiedName:
     name: str
     table: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
+    table_span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.table}.{self.name}" if self.table else self.name
@@ -46,6 +47,7 @@ class FunctionCall:
     numbers: tuple[Fraction, ...] = ()
     where: Condition = True
     span: Span | None = field(default=None, compare=False, repr=False)
+    number_spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
 
 
 OutputReference = QualifiedName | FunctionCall | int

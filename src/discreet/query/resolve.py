@@ -50,7 +50,11 @@ NUMBER_FUNCTIONS = ("sum", "avg", "var", "stddev", "trimmed_mean")
 RANK_FUNCTIONS = ("quantile", "min", "max", "second_max")
 OTHER_QUANTILES = "PERCENTILE_CONT PERCENTILE_DISC PERCENTILE QUANTILE_CONT QUANTILE_DISC APPROX_QUANTILE"
 FUNCTION_REPLACEMENTS = dict.fromkeys(OTHER_QUANTILES.split(), "QUANTILE(x, 0.5)") | {
-    "MEAN": "AVG(x)",
+    **dict.fromkeys(("MEAN", "AVERAGE"), "AVG(x)"),
+    **dict.fromkeys(("STD", "STDEV", "STDDEV_POP"), "STDDEV(x)"),
+    "VAR_POP": "VAR(x)",
+    **dict.fromkeys(("COUNTIF", "COUNT_IF"), "COUNT(*) FILTER (WHERE condition)"),
+    **dict.fromkeys(("CORR", "COVAR_SAMP", "COVAR_POP"), "AVG or VAR of one column"),
     "TRIM_MEAN": "TRIMMED_MEAN(x, 0.1)",
     "WIDTH_BUCKET": "BIN(x, width)",
     "ROLLUP": "GROUP BY ROLLUP (a, b), alone there",
@@ -94,7 +98,9 @@ def _resolve_entry(expression: QualifiedName | FunctionCall, scope: Scope) -> li
         return [_resolve_unit_count(expression, scope)]
     if expression.column is None:
         if function != "count":
-            raise InvalidInput(f"{expression.function} needs a column; only COUNT takes *")
+            raise InvalidInput(
+                f"{expression.function} needs a column, such as AVG(age); only COUNT takes *", code="syntax"
+            )
         _refuse_numbers(expression, "COUNT(*)")
         return [ResolvedOutput("COUNT(*)", Aggregate("count"))]
     return _resolve_column_function(expression, function, scope.find_column(expression.column))
@@ -103,7 +109,8 @@ def _resolve_entry(expression: QualifiedName | FunctionCall, scope: Scope) -> li
 def _resolve_filtered_count(call: FunctionCall, scope: Scope) -> ResolvedOutput:
     """A count of some of the rows; one of the rows with a value of a column counts rows, of which that is asked too."""
     if call.function not in {"COUNT", "COUNT_DISTINCT"}:
-        raise InvalidInput(f"FILTER is for counts, not for {call.function[:40]!r}; put its condition into WHERE")
+        message = f"FILTER stands after counts, and {call.function[:40]} is none; put its condition into WHERE"
+        raise InvalidInput(message, code="unsupported-sql")
     (unfiltered_output,) = resolve_output(replace(call, where=True), scope)
     column = scope.find_column(call.column) if call.function == "COUNT" and call.column is not None else None
     where, function = resolve_filter(call.where, column, scope), cast(Aggregate, unfiltered_output.expression).function
@@ -118,7 +125,8 @@ def _resolve_filtered_count(call: FunctionCall, scope: Scope) -> ResolvedOutput:
 
 
 def _resolve_column_function(call: FunctionCall, function: AggregateFunction, column: Column) -> list[ResolvedOutput]:
-    _check_column_kind(call.function, function, column)
+    with locate_errors(call.column and call.column.span):
+        _check_column_kind(call.function, function, column)
     if function == "quantile":
         return _resolve_quantiles(call, column)
     if function == "trimmed_mean":
@@ -135,20 +143,30 @@ def _check_column_kind(spelling: str, function: AggregateFunction, column: Colum
     The mean of truth values is the proportion of true ones.
     """
     is_proportion = function == "avg" and column.kind == "boolean"
+    needed = None
     if function in NUMBER_FUNCTIONS and not (column.is_numeric or is_proportion):
-        raise InvalidInput(f"{spelling} is of numbers; {column.name} is {column.kind}")
-    if function in RANK_FUNCTIONS and not (column.is_numeric or column.kind == "date"):
-        raise InvalidInput(f"{spelling} is of numbers and dates; {column.name} is {column.kind}")
+        needed = "numbers"
+    elif function in RANK_FUNCTIONS and not (column.is_numeric or column.kind == "date"):
+        needed = "numbers or dates"
+    if needed is not None:
+        advice = (
+            "" if column.kind == "date" or column.private_keys else f"; MODE({column.name}) is its most frequent value"
+        )
+        message = f"{spelling} takes a column of {needed}, and {column.name} is {column.kind}{advice}"
+        raise InvalidInput(message, code="wrong-type")
     if function == "mode" and column.private_keys:
-        raise InvalidInput(f"MODE chooses from a public list of values; {column.name} has none")
+        message = (
+            f"MODE chooses from a public list of values, and {column.name} has none; count by GROUP BY {column.name}"
+        )
+        raise InvalidInput(message, code="unsupported-sql")
 
 
 def _resolve_quantiles(call: FunctionCall, column: Column) -> list[ResolvedOutput]:
     if call.function == "MEDIAN":
         _refuse_numbers(call, "MEDIAN(x)")
     elif not call.numbers:
-        raise InvalidInput("QUANTILE needs an order, such as QUANTILE(x, 0.25)")
-    orders = [_check_order(number) for number in call.numbers] or [Fraction(1, 2)]
+        raise InvalidInput(f"QUANTILE needs an order; write QUANTILE({column.name}, 0.25)", code="syntax")
+    orders = [_check_order(*pair) for pair in zip_longest(call.numbers, call.number_spans)] or [Fraction(1, 2)]
     labels = [format_aggregate_label(call.function, column.name, order) for order in orders]
     aggregates = [Aggregate("quantile", column.name, (order,)) for order in orders]
     return list(map(ResolvedOutput, labels, aggregates))
@@ -156,21 +174,26 @@ def _resolve_quantiles(call: FunctionCall, column: Column) -> list[ResolvedOutpu
 
 def _resolve_trimmed_mean(call: FunctionCall, column: Column) -> ResolvedOutput:
     if len(call.numbers) != 1:
-        raise InvalidInput("TRIMMED_MEAN is written TRIMMED_MEAN(x, 0.1), with the share left out at either end")
+        raise InvalidInput(
+            f"TRIMMED_MEAN needs the share left out at either end; write TRIMMED_MEAN({column.name}, 0.1)",
+            code="syntax",
+        )
     (share,) = call.numbers
     if not 0 < share < Fraction(1, 2) or MAX_ORDER_DENOMINATOR % share.denominator:
-        raise InvalidInput(
-            "the share of a trimmed mean is above 0 and below 0.5, with at most six digits after the point; "
-            f"got {format_full_number(share)[:40]}"
-        )
+        with locate_errors(join_spans(call.number_spans)):
+            raise InvalidInput(
+                "the share of a trimmed mean is above 0 and below 0.5, with at most six digits after the point; "
+                f"got {format_full_number(share)[:40]}"
+            )
     label = format_aggregate_label(call.function, column.name, share)
     return ResolvedOutput(label, Aggregate("trimmed_mean", column.name, (share,)))
 
 
-def _check_order(number: Fraction) -> Fraction:
-    order = as_number_between(number, 0, 1, "the order of a quantile")
-    if MAX_ORDER_DENOMINATOR % order.denominator:
-        raise InvalidInput("the order of a quantile has at most six digits after the point")
+def _check_order(number: Fraction, span: Span | None) -> Fraction:
+    with locate_errors(span):
+        order = as_number_between(number, 0, 1, "the order of a quantile")
+        if MAX_ORDER_DENOMINATOR % order.denominator:
+            raise InvalidInput("the order of a quantile has at most six digits after the point; round it")
     return order
 
 
@@ -179,9 +202,13 @@ def _resolve_unit_count(call: FunctionCall, scope: Scope) -> ResolvedOutput:
     _refuse_numbers(call, "COUNT(DISTINCT x)")
     unit = scope.schema.unit
     if unit is None:
-        raise InvalidInput("COUNT(DISTINCT x) counts units; here every row is a unit, so ask COUNT(*)")
+        message = "COUNT(DISTINCT x) counts units; here every row is a unit, so ask COUNT(*)"
+        raise InvalidInput(message, code="unsupported-sql")
     if call.column is None or not scope.is_unit_column(call.column):
-        raise InvalidInput(f"COUNT(DISTINCT x) counts units and nothing else; ask COUNT(DISTINCT {unit})")
+        with locate_errors(call.column and call.column.span):
+            raise InvalidInput(
+                f"COUNT(DISTINCT x) counts units and nothing else; ask COUNT(DISTINCT {unit})", code="unsupported-sql"
+            )
     function: AggregateFunction = "count_distinct" if scope.schema.rows > 1 else "count"
     return ResolvedOutput(format_aggregate_label("COUNT_DISTINCT", unit), Aggregate(function))
 
@@ -192,16 +219,21 @@ def _resolve_bins(call: FunctionCall, scope: Scope) -> ResolvedOutput:
     codes = number / column.step
     if codes <= 0 or codes.denominator > 1:
         step = "a whole number of days" if column.kind == "date" else f"a multiple of {format_exact(column.step)}"
-        raise InvalidInput(f"the width of a bin of {column.name} must be {step} above 0, got {format_exact(number)}")
+        with locate_errors(join_spans(call.number_spans)):
+            raise InvalidInput(
+                f"the width of a bin of {column.name} must be {step} above 0, got {format_exact(number)}"
+            )
     return _build_key_output(GroupKey(column.name, min(int(codes), column.size)), scope)
 
 
 def _check_bin_arguments(call: FunctionCall, scope: Scope, usage: str) -> tuple[Column, Fraction]:
     if call.column is None or len(call.numbers) != 1:
-        raise InvalidInput(f"{call.function} is written {usage}, of a column and a number")
+        raise InvalidInput(f"{call.function} takes a column and a number; write {usage}", code="syntax")
     column = scope.find_column(call.column)
     if not (column.is_numeric or column.kind == "date"):
-        raise InvalidInput(f"{call.function} is of numbers and dates; {column.name} is {column.kind}")
+        with locate_errors(call.column.span):
+            message = f"{call.function} takes a column of numbers or dates, and {column.name} is {column.kind}"
+            raise InvalidInput(f"{message}; group by {column.name} itself", code="wrong-type")
     return column, call.numbers[0]
 
 
@@ -212,14 +244,15 @@ def _build_key_output(key: GroupKey, scope: Scope) -> ResolvedOutput:
 def _refuse_numbers(call: FunctionCall, usage: str) -> None:
     if call.numbers:
         numbers = ", ".join(format_full_number(number)[:40] for number in call.numbers[:3])
-        raise InvalidInput(f"{call.function} is written {usage}, without {numbers}")
+        with locate_errors(join_spans(call.number_spans)):
+            raise InvalidInput(f"{call.function} takes no number; write {usage}, without {numbers}", code="syntax")
 
 
 def build_unknown_function_error(function: str) -> InvalidInput:
     """Name the functions there are, or the one to write in the place of a well-known other one."""
     code: ErrorCode = "unknown-function"
     if function in FUNCTION_REPLACEMENTS:
-        return InvalidInput(f"unknown function {function!r}; write {FUNCTION_REPLACEMENTS[function]}", code=code)
+        return InvalidInput(f"unknown function {function[:40]!r}; write {FUNCTION_REPLACEMENTS[function]}", code=code)
     return build_unknown_name_error("function", function, CALLABLE_FUNCTIONS, code)
 
 
@@ -251,10 +284,12 @@ def _resolve_nesting(question: ParsedQuestion, keys: Sequence[GroupKey], aggrega
     if not question.rollup:
         return ""
     if not keys or len(aggregates) != 1 or aggregates[0].function != "count":
-        raise InvalidInput(
-            "ROLLUP (a, b) gives one count of rows, COUNT(*) or COUNT(x), and its totals; "
-            "ask for anything else with GROUP BY a, b"
-        )
+        with locate_errors(join_spans(question.item_spans)):
+            raise InvalidInput(
+                "ROLLUP (a, b) gives one count of rows, COUNT(*) or COUNT(x), and its totals; "
+                "ask for anything else with GROUP BY a, b",
+                code="unsupported-sql",
+            )
     return "rollup"
 
 
@@ -276,9 +311,13 @@ def _resolve_unit_query(question: ParsedQuestion, scope: Scope) -> Query:
 def _resolve_outputs(question: ParsedQuestion, scope: Scope) -> list[ResolvedOutput]:
     """The columns of the reply, each with a name of its own."""
     if not question.items:
-        raise InvalidInput("the SELECT list is empty; ask for an aggregate such as COUNT(*)")
+        raise InvalidInput("the SELECT list is empty; ask for an aggregate such as COUNT(*)", code="syntax")
     if any(_is_histogram(item) for item in question.items) and (len(question.items) > 1 or question.group):
-        raise InvalidInput("HISTOGRAM stands alone in a question; beside others use GROUP BY BIN(x, width)")
+        with locate_errors(join_spans(question.item_spans)):
+            raise InvalidInput(
+                "HISTOGRAM stands alone in a question; with other outputs or keys use GROUP BY BIN(x, width)",
+                code="unsupported-sql",
+            )
     selected: list[ResolvedOutput] = []
     for item, span in zip_longest(question.items, question.item_spans):
         with locate_errors(span):
@@ -294,7 +333,9 @@ def _resolve_outputs(question: ParsedQuestion, scope: Scope) -> list[ResolvedOut
         used_labels.add(output.label.casefold())
     if all(isinstance(output.expression, GroupKey) for output in selected):
         with locate_errors(join_spans(question.item_spans)):
-            raise InvalidInput("nothing is counted or measured; ask for an aggregate such as COUNT(*)")
+            raise InvalidInput(
+                "nothing is counted or measured; ask for an aggregate such as COUNT(*)", code="unsupported-sql"
+            )
     return selected
 
 
@@ -313,20 +354,25 @@ def _resolve_keys(question: ParsedQuestion, selected: Sequence[ResolvedOutput], 
     references = zip_longest(question.group, question.group_spans)
     group_keys = dict.fromkeys(_resolve_key(reference, selected, scope, span) for reference, span in references)
     if question.rollup and len(group_keys) < len(question.group):
-        raise InvalidInput("ROLLUP names a key twice; name each once")
+        with locate_errors(join_spans(question.group_spans)):
+            raise InvalidInput("ROLLUP names a key twice; name each once")
     if _is_histogram(question.items[0]):
         group_keys = dict.fromkeys(output.expression for output in selected if isinstance(output.expression, GroupKey))
         (key,) = group_keys
         max_bins = MAX_CELLS - scope.schema.column(key.column).is_nullable  # a missing value is a cell of its own
         if count_bins(key, scope.schema) > max_bins:
-            raise InvalidInput(f"this histogram has too many bins; ask for at most {max_bins:,} bins of {key.column}")
+            with locate_errors(join_spans(question.item_spans)):
+                raise InvalidInput(
+                    f"this histogram has too many bins; ask for at most {max_bins:,} bins of {key.column}"
+                )
     for output in selected:
         if isinstance(output.expression, GroupKey) and output.expression not in group_keys:
             with locate_errors(output.span):
                 raise InvalidInput(f"{output.label[:40]!r} is neither an aggregate nor a group key; add it to GROUP BY")
     places = {column: position for position, column in enumerate(scope.schema.columns)}
     keys = tuple(group_keys) if question.rollup else tuple(sorted(group_keys, key=lambda key: places[key.column]))
-    _check_cells(keys, scope.schema)
+    with locate_errors(join_spans(question.group_spans)):
+        _check_cells(keys, scope.schema)
     return keys
 
 
@@ -348,7 +394,7 @@ def _resolve_group_key(reference: OutputReference, selected: Sequence[ResolvedOu
     else:
         outputs = resolve_output(reference, scope)
     if len(outputs) > 1 or not isinstance(outputs[0].expression, GroupKey):
-        raise InvalidInput("GROUP BY takes columns and BIN(x, width), not aggregates")
+        raise InvalidInput("GROUP BY takes columns and BIN(x, width), not aggregates", code="unsupported-sql")
     return outputs[0].expression
 
 
@@ -396,10 +442,12 @@ def _resolve_having_bound(bound: HavingBound, selected: Sequence[ResolvedOutput]
     position = _find_output_index(bound.output, selected, scope)
     expression = selected[position].expression
     if isinstance(expression, GroupKey):
-        raise InvalidInput("HAVING compares aggregates with numbers; put a condition on a column into WHERE")
+        message = "HAVING compares aggregates with numbers; put a condition on a column into WHERE"
+        raise InvalidInput(message, code="unsupported-sql")
     column = None if expression.column is None else scope.schema.column(expression.column)
     if expression.function not in {"count", "avg"} and column is not None and not column.is_numeric:
-        raise InvalidInput(f"HAVING compares with a number; the values of {column.name} are not numbers")
+        message = f"HAVING compares with a number, and the values of {column.name} are not numbers; leave it out"
+        raise InvalidInput(message, code="wrong-type")
     return HavingCondition(position, bound.comparison, bound.constant)
 
 
@@ -410,7 +458,8 @@ def _find_output_index(
     if isinstance(reference, int):
         if not 1 <= reference <= len(selected):
             with locate_errors(span):
-                raise InvalidInput(f"the SELECT list has places 1 to {len(selected)}, got {str(reference)[:40]}")
+                places = "place 1 only" if len(selected) == 1 else f"places 1 to {len(selected)}"
+                raise InvalidInput(f"the SELECT list has {places}, got {str(reference)[:40]}")
         return reference - 1
     with locate_errors(reference.span):
         return _find_selected_output(reference, selected, scope)
@@ -419,13 +468,20 @@ def _find_output_index(
 def _find_selected_output(
     reference: QualifiedName | FunctionCall, selected: Sequence[ResolvedOutput], scope: Scope
 ) -> int:
-    if isinstance(reference, QualifiedName) and (matches := _find_labeled_outputs(reference, selected)):
-        return matches[0]
+    if isinstance(reference, QualifiedName):
+        if matches := _find_labeled_outputs(reference, selected):
+            return matches[0]
+        if not reference.table and not scope.has_column(reference) and not scope.is_unit_column(reference):
+            labels = [output.label for output in selected]
+            known_names = dict.fromkeys((*labels, *scope.list_columns()))
+            raise build_unknown_name_error("column", reference.name, known_names, "unknown-column")
     expressions = [output.expression for output in resolve_output(reference, scope)]
     for index, output in enumerate(selected):
         if expressions == [output.expression]:
             return index
-    raise InvalidInput("HAVING and ORDER BY use what is selected; add that to the SELECT list, and name it with AS")
+    raise InvalidInput(
+        "HAVING and ORDER BY use what is selected, and this is not; add it to the SELECT list, and name it with AS"
+    )
 
 
 def _find_labeled_outputs(name: QualifiedName, selected: Sequence[ResolvedOutput]) -> list[int]:

@@ -64,7 +64,8 @@ class Scope:
             if not matches:
                 raise self._build_unknown_column_error(name)
             if matches[0].role == "identifier":
-                raise InvalidInput(f"{matches[0].name} identifies people, so it cannot be asked about")
+                message = f"{matches[0].name} identifies people, so it cannot be asked about; leave it out"
+                raise InvalidInput(message)
         return matches[0]
 
     def has_column(self, name: ast.QualifiedName) -> bool:
@@ -100,17 +101,21 @@ class Scope:
         if name.table and name.table.casefold() not in self.tables:
             lookups = [lookup for lookup in self.schema.lookups if f"{lookup}." not in self.tables.values()]
             advice = f"{list_names(lookups)} can be joined" if lookups else ""
-            return build_unknown_name_error("table", name.table, list(self.tables), "unknown-table", advice)
+            with ast.locate_errors(name.table_span):
+                raise build_unknown_name_error("table", name.table, list(self.tables), "unknown-table", advice=advice)
         if self.is_unit_column(name):
             unit = self.schema.unit
             return InvalidInput(
                 f"{unit} names the units, so it cannot be asked about; COUNT(DISTINCT {unit}) counts them"
             )
-        prefixes = set(self.tables.values())
-        columns = [column for column in self.schema.columns if column[: column.rfind(".") + 1] in prefixes]
-        prefix = f"{self.tables[name.table.casefold()]}" if name.table else ""
-        own_names = [column.removeprefix(prefix) for column in columns if column.startswith(prefix)]
-        return build_unknown_name_error("column", name.name, own_names, "unknown-column")
+        return build_unknown_name_error("column", name.name, self.list_columns(name.table), "unknown-column")
+
+    def list_columns(self, table: str = "") -> list[str]:
+        """List the columns of the question's tables, or of one of them, as a question names them there."""
+        prefixes = {self.tables[table.casefold()]} if table else set(self.tables.values())
+        columns = [column for column in self.schema.columns.values() if column.role != "identifier"]
+        split_names = [(column.name[: column.name.rfind(".") + 1], column.name) for column in columns]
+        return [name.removeprefix(prefix) if table else name for prefix, name in split_names if prefix in prefixes]
 
     def _check_key(self, join: ast.Join) -> None:
         """A lookup is joined by its key and nothing else: any other join could repeat rows."""
@@ -121,14 +126,16 @@ class Scope:
         table_names = ("", (join.alias or join.lookup).casefold())
         are_entry_names = all(name.table.casefold() in table_names and not self.has_column(name) for name in entries)
         if join.on and not (are_entry_names and len(key_names) == 1):
-            raise InvalidInput(f"{lookup} is joined by its key; write JOIN {lookup} ON {key} = {lookup}.key")
+            span = ast.join_spans(name.span for name in join.on)
+            with ast.locate_errors(span):
+                raise InvalidInput(f"{lookup} is joined by its key; write JOIN {lookup} ON {key} = {lookup}.key")
 
 
 def _add_lookup(tables: dict[str, str], join: ast.Join, schema: Schema) -> None:
     """Add the lookup that a question joins, under its name in the question."""
     table_name, lookup = (join.alias or join.lookup).casefold(), find_lookup(join.lookup, schema)
     if table_name in tables or f"{lookup}." in tables.values():
-        raise InvalidInput(f"a question joins each lookup once, under a name of its own; {lookup} is not")
+        raise InvalidInput(f"{lookup} is joined twice, or under another table's name; join it once, with a name by AS")
     tables[table_name] = f"{lookup}."
 
 
@@ -138,7 +145,7 @@ def find_lookup(name: str, schema: Schema) -> str:
         if lookup.casefold() == name.casefold():
             return lookup
     advice = "only lookups of the schema can be joined" + ("" if schema.lookups else ", and it has none")
-    raise build_unknown_name_error("lookup", name, list(schema.lookups), "unknown-table", advice)
+    raise build_unknown_name_error("lookup", name, list(schema.lookups), "unknown-table", advice=advice)
 
 
 def _index_categories(column: Column) -> Mapping[str, Codes]:
@@ -185,7 +192,8 @@ def _resolve_known(condition: ast.Condition, truth: bool, scope: Scope) -> Predi
             return kind(tuple(_limit_ranges((_resolve_known(part, truth, scope) for part in parts), _count_ranges)))
         case ast.IsCheck(name, value):
             column = scope.find_column(name)
-            return _resolve_is_null(column, truth) if value is None else _resolve_is_boolean(column, value, truth)
+            with ast.locate_errors(name.span):
+                return _resolve_is_null(column, truth) if value is None else _resolve_is_boolean(column, value, truth)
         case ast.InList():
             return _resolve_in_list(condition, truth, scope)
         case ast.Compare(name, "=" | "<>" as comparison, constant, span):
@@ -209,7 +217,7 @@ def _resolve_is_null(column: Column, truth: bool) -> Predicate:
 def _resolve_is_boolean(column: Column, value: bool, truth: bool) -> Predicate:
     """IS TRUE is false, not unknown, of a missing value."""
     if column.kind != "boolean":
-        message = f"IS TRUE and IS FALSE are for boolean columns; {column.name} is {column.kind}"
+        message = f"IS TRUE and IS FALSE take a boolean column, and {column.name} is {column.kind}; compare it with ="
         raise InvalidInput(message, code="wrong-type")
     code = int(value is truth)
     return InRanges(column.name, ((code, code),), null=not truth)
@@ -253,7 +261,8 @@ def _resolve_comparison(condition: ast.Compare, truth: bool, scope: Scope) -> Pr
     column = scope.find_column(condition.column)
     with ast.locate_errors(condition.column.span):
         if column.private_keys or not column.is_ordered:
-            raise InvalidInput(f"the values of {column.name} have no order; compare it with =, <> or IN")
+            message = f"the values of {column.name} have no order; compare it with =, <> or IN"
+            raise InvalidInput(message, code="wrong-type")
     if condition.constant is None:
         return FALSE
     with ast.locate_errors(condition.span):

@@ -58,29 +58,38 @@ def locate_node(parse: Callable[Concatenate[Node, Options], Result]) -> Callable
 def find_span(node: object) -> ast.Span | None:
     """Find the characters of the text that a node and all below it were read from."""
     nodes = node.walk() if isinstance(node, exp.Expression) else ()
-    spans = [(part.meta["start"], part.meta["end"] + 1) for part in nodes if "start" in part.meta]
+    spans = [(part.meta["start"], part.meta.get(CLOSE, part.meta["end"]) + 1) for part in nodes if "start" in part.meta]
     return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
+
+
+def find_name_span(node: exp.Anonymous) -> ast.Span | None:
+    """Find the name of a call, without its arguments."""
+    return (node.meta["start"], node.meta["end"] + 1) if "start" in node.meta else None
 
 
 def check_node_parts(node: exp.Expression, *parts: str) -> None:
     """Refuse a node that says more than these parts."""
-    extra_parts = [name.strip("_") for name, value in node.args.items() if value and name not in parts]
-    if extra_parts:
-        error = build_unsupported_error(extra_parts[0])
-        error.span = find_span(node.args.get(extra_parts[0]))
-        raise error
+    for name, value in node.args.items():
+        if value and name not in parts:
+            part = name.strip("_")
+            with ast.locate_errors(find_span(value)):
+                raise build_unsupported_error(PART_NOUNS.get(part, part))
 
 
 def build_node_error(node: object, expected: str) -> InvalidInput:
     """Build the error for a node of another kind than expected."""
     if isinstance(node, exp.Anonymous) and (word := str(node.this).upper()) not in CALLABLE_FUNCTIONS:
-        return build_unsupported_error(word) if word in SQL_ADVICE else build_unknown_function_error(word)
+        error = build_unsupported_error(word) if word in SQL_ADVICE else build_unknown_function_error(word)
+        error.span = find_name_span(node)
+        return error
     noun = NODE_NOUNS.get(type(node), "another expression")  # type: ignore[arg-type]
     if isinstance(node, exp.Literal) and node.is_string:
         noun = "a text"
     hint = ""
     if (expected, noun) == ("a constant", "a column"):
         hint = "; a text is written in single quotes, like 'F', and two columns cannot be compared"
+    elif (expected, noun) == ("a column", "a constant"):
+        hint = "; a condition compares a column with a constant, like age > 30"
     elif isinstance(node, exp.Star):
         hint = "; rows are never shown, ask for an aggregate such as COUNT(*)"
     elif noun in SQL_ADVICE:
@@ -91,7 +100,8 @@ def build_node_error(node: object, expected: str) -> InvalidInput:
 def build_unsupported_error(word: str) -> InvalidInput:
     """Build the refusal of a word of SQL that questions do not have, with what to write in its place."""
     advice = SQL_ADVICE.get(word.upper(), f"a question is {QUESTION_SHAPE}")
-    return InvalidInput(f"{word[:40].upper()} is not supported here; {advice}", code="unsupported-sql")
+    name = word[:40] if word in PART_NOUNS.values() else word[:40].upper()
+    return InvalidInput(f"{name} is not supported here; {advice}", code="unsupported-sql")
 
 
 def strip_brackets(node: exp.Expression) -> exp.Expression:
@@ -108,7 +118,7 @@ def parse_name(node: exp.Expression) -> ast.QualifiedName:
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         raise build_node_error(node, "a column")
     check_node_parts(node, "this", "table")
-    return ast.QualifiedName(node.name, node.table, find_span(node))
+    return ast.QualifiedName(node.name, node.table, find_span(node), find_span(node.args.get("table")))
 
 
 @locate_node
@@ -128,20 +138,25 @@ def _parse_call(node: exp.Anonymous) -> ast.FunctionCall:
     check_node_parts(node, "this", "expressions")
     function = str(node.this).upper()
     if not node.expressions:
-        raise InvalidInput(f"{function[:40]!r} needs a column, or * for COUNT")
+        raise InvalidInput(f"{function[:40]} needs a column, such as AVG(age); only COUNT takes *", code="syntax")
     if function not in CALLABLE_FUNCTIONS:
-        raise build_unknown_function_error(function)
+        raise build_node_error(node, "an aggregate")
     first, *arguments = node.expressions
     numbers = tuple(parse_number(part) for part in arguments)
+    number_spans = tuple(map(find_span, arguments))
     if isinstance(first, exp.Star):
         check_node_parts(first)
-        return ast.FunctionCall(function, None, numbers, span=find_span(node))
+        return ast.FunctionCall(function, None, numbers, span=find_span(node), number_spans=number_spans)
     if isinstance(first, exp.Distinct):
         check_node_parts(first, "expressions")
         if function != "COUNT" or len(first.expressions) != 1:
-            raise InvalidInput("DISTINCT is for COUNT(DISTINCT unit) only, with the column that names the units")
+            raise InvalidInput(
+                "DISTINCT stands in COUNT(DISTINCT unit) only, with the column that names the units; leave it out",
+                code="unsupported-sql",
+            )
         function, first = "COUNT_DISTINCT", first.expressions[0]
-    return ast.FunctionCall(function, parse_name(strip_brackets(first)), numbers, span=find_span(node))
+    column = parse_name(strip_brackets(first))
+    return ast.FunctionCall(function, column, numbers, span=find_span(node), number_spans=number_spans)
 
 
 @locate_node
@@ -181,6 +196,8 @@ def parse_number(node: exp.Expression, expected: str = "a number") -> Fraction:
     return sign * parse_rational(str(node.this))
 
 
+CLOSE = "close"
+"""Of a call's node: where the parenthesis that closes it stands."""
 MAX_JOINS = 8
 SELECT_PARTS = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit")
 QUESTION_SHAPE = "SELECT ... FROM ... [JOIN ...] [WHERE ...] [GROUP BY ...] [HAVING ...] [ORDER BY ...] [LIMIT ...]"
@@ -202,12 +219,26 @@ SQL_ADVICE: Mapping[str, str] = {
     **dict.fromkeys(("NULLS FIRST", "NULLS LAST", "FIRST", "LAST"), "leave it out of ORDER BY"),
     **dict.fromkeys(("?", "$", ":", "@"), "write the constant itself"),
     **dict.fromkeys(("FETCH", "TOP"), "write LIMIT at the end"),
+    **dict.fromkeys(("ROW_NUMBER", "RANK", "LAG", "LEAD", "NTILE"), "use GROUP BY"),
     **dict.fromkeys(("GROUPING SETS", "CUBE"), "use GROUP BY ROLLUP (a, b)"),
     "DISTINCT": "rows are never listed, so count by the values of a column with GROUP BY",
     "OFFSET": "write LIMIT alone",
+    "a name before the table's": "write the table's name alone",
+    "a list without parentheses": "write IN (1, 2)",
     "EXPLAIN": "`discreet preview` shows what a question would cost",
 }
 """By a word of SQL, or by what people call it: what to write in its place."""
+PART_NOUNS: Mapping[str, str] = {
+    "db": "a name before the table's",
+    "catalog": "a name before the table's",
+    "query": "a subquery",
+    "field": "a list without parentheses",
+    "nulls_first": "NULLS FIRST",
+    "joins": "a second table",
+    "pivots": "PIVOT",
+    "laterals": "LATERAL",
+}
+"""By the parser's names for parts of its nodes: what people call them."""
 
 VALUE_TOKENS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.STAR, TokenType.DATE}
 VALUE_TOKENS |= {TokenType.NULL, TokenType.TRUE, TokenType.FALSE}
@@ -247,30 +278,51 @@ def parse_tree(text: str) -> tuple[exp.Select, str | None]:
     _check_commas(converted_tokens)
     _check_nesting(converted_tokens)
     if sum(token.token_type == TokenType.JOIN for token in converted_tokens) > MAX_JOINS:
-        raise InvalidInput(f"a question joins at most {MAX_JOINS} lookups")
+        raise InvalidInput(f"a question joins at most {MAX_JOINS} lookups; leave some out")
     try:
         trees = _SqlParser().parse(converted_tokens, text)
     except ParseError as error:
-        raise _build_syntax_error(error, text) from None
+        raise _build_syntax_error(error, converted_tokens) from None
     except (SqlglotError, RecursionError):
         raise InvalidInput(f"the SQL cannot be read; write {QUESTION_SHAPE}", code="syntax") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         raise InvalidInput(f"the SQL is not one question; write {QUESTION_SHAPE}", code="syntax")
+    _mark_closing_parentheses(trees[0], converted_tokens)
     return trees[0], unit
 
 
-def _build_syntax_error(error: ParseError, text: str) -> InvalidInput:
+def _mark_closing_parentheses(tree: exp.Select, tokens: Sequence[Token]) -> None:
+    """Note where each call ends: the parser keeps the places of names and constants, not those of parentheses."""
+    closings, openings, index_by_start = {}, [], {}
+    for index, token in enumerate(tokens):
+        index_by_start[token.start] = index
+        if token.token_type == TokenType.L_PAREN:
+            openings.append(index)
+        elif token.token_type == TokenType.R_PAREN and openings:
+            closings[openings.pop()] = index
+    for node in tree.find_all(exp.Anonymous):
+        if "start" in node.meta:
+            closing = closings.get(index_by_start[node.meta["start"]] + 1)
+            following = [] if closing is None else [token.token_type for token in tokens[closing + 1 : closing + 4]]
+            if closing is not None and isinstance(node.parent, exp.Filter) and following == FILTER_TOKENS:
+                closing = closings.get(closing + 2)
+            if closing is not None:
+                node.meta[CLOSE] = tokens[closing].end
+
+
+def _build_syntax_error(error: ParseError, tokens: Sequence[Token]) -> InvalidInput:
     """Say where the parser stopped; its own words stay inside."""
     details = error.errors[0] if error.errors else {}
-    word, line, last_column = str(details.get("highlight") or ""), details.get("line"), details.get("col")
-    refusal = InvalidInput(f"the SQL cannot be read; write {QUESTION_SHAPE}", code="syntax")
-    if word and isinstance(line, int) and isinstance(last_column, int):
-        line_start = sum(map(len, text.splitlines(keepends=True)[: line - 1]))
-        end = line_start + last_column
-        problem = "cannot be read here" if text[end:].strip(" \t\r\n;") else "cannot be read to its end"
-        refusal = InvalidInput(f"the SQL {problem}; write {QUESTION_SHAPE}", code="syntax")
-        refusal.span = (max(line_start, end - len(word)), end)
-    return refusal
+    place = (details.get("line"), details.get("col"))
+    index = next((index for index, token in enumerate(tokens) if (token.line, token.col) == place), len(tokens) - 1)
+    token = tokens[index]
+    previous_kinds = [previous.token_type for previous in tokens[max(0, index - 3) : index]]
+    name = token.text[:40].upper() if token.token_type in KEYWORD_TOKENS - END_TOKENS else repr(token.text[:40])
+    if TokenType.BETWEEN in previous_kinds:
+        return _refuse_token(token, "BETWEEN takes two constants; write BETWEEN 10 AND 20")
+    if index == len(tokens) - 1 and token.token_type not in END_TOKENS:
+        return _refuse_token(token, f"the SQL ends too early; write what follows {name}, or remove {name}")
+    return _refuse_token(token, f"the SQL cannot be read from {name} on; a question is {QUESTION_SHAPE}")
 
 
 def _refuse_token(token: Token, message: str, code: ErrorCode = "syntax") -> InvalidInput:
@@ -326,16 +378,49 @@ def _convert_words(tokens: Sequence[Token]) -> Iterator[Token]:
     for index, token in enumerate(tokens):
         kind = token.token_type
         is_filter = previous_kind == TokenType.R_PAREN and kinds[index : index + 3] == FILTER_TOKENS
+        _check_known_mistakes(tokens, index)
         if token.text.upper() in {"GROUP", "ORDER"} and kind == TokenType.VAR and previous_kind in END_TOKENS:
             raise _refuse_token(token, f"{token.text.upper()} is written {token.text.upper()} BY")
         if kind not in GRAMMAR_TOKENS and not is_filter:
             if previous_kind in END_TOKENS or kind not in KEYWORD_TOKENS or not token.text.isidentifier():
                 if kind == TokenType.FILTER:
                     raise _refuse_token(token, "FILTER is written FILTER (WHERE condition), right after a count")
-                raise _refuse_token(token, str(build_unsupported_error(token.text)), "unsupported-sql")
+                raise _refuse_word(tokens, index)
             kind = TokenType.VAR
         yield Token(kind, token.text, token.line, token.col, token.start, token.end)
         previous_kind = kind
+
+
+def _check_known_mistakes(tokens: Sequence[Token], index: int) -> None:
+    """Refuse what the parser would misread, or refuse at another place than where the mistake is."""
+    token, previous = tokens[index], tokens[max(0, index - 1)]
+    kind, next_kinds = token.token_type, [following.token_type for following in tokens[index + 1 : index + 3]]
+    if kind == TokenType.DISTINCT and previous.token_type == TokenType.SELECT:
+        raise _refuse_word(tokens, index)
+    if token.text.upper() == "TOP" and previous.token_type == TokenType.SELECT and next_kinds[:1] == [TokenType.NUMBER]:
+        raise _refuse_word(tokens, index)
+    if kind == TokenType.VAR and previous.token_type == TokenType.NUMBER and previous.end + 1 == token.start:
+        number = f"{previous.text}{token.text}"
+        refusal = InvalidInput(f"{number[:40]!r} is not a number; write one like 10, -0.5 or 1e3", code="syntax")
+        refusal.span = (previous.start, token.end + 1)
+        raise refusal
+    if kind == TokenType.IN and next_kinds == [TokenType.L_PAREN, TokenType.R_PAREN]:
+        refusal = InvalidInput("IN takes a list of at least one constant, such as x IN (1, 2)", code="syntax")
+        refusal.span = (tokens[index + 1].start, tokens[index + 2].end + 1)
+        raise refusal
+
+
+def _refuse_word(tokens: Sequence[Token], index: int) -> InvalidInput:
+    """Refuse a word outside the grammar; of CASE and NULLS LAST the second word is the first that is found."""
+    token, word, first = tokens[index], tokens[index].text, tokens[index]
+    if word.upper() in {"WHEN", "THEN", "ELSE", "END"}:
+        cases = [earlier for earlier in tokens[:index] if earlier.token_type == TokenType.CASE]
+        first, word = (cases[-1], "CASE") if cases else (token, word)
+    elif word.upper() in {"FIRST", "LAST"} and tokens[index - 1].text.upper() == "NULLS":
+        first, word = tokens[index - 1], f"NULLS {word}"
+    refusal = build_unsupported_error(word)
+    refusal.span = (first.start, token.end + 1)
+    return refusal
 
 
 def _check_commas(tokens: Sequence[Token]) -> None:
@@ -350,28 +435,44 @@ def _check_commas(tokens: Sequence[Token]) -> None:
 
 def _check_nesting(tokens: Sequence[Token]) -> None:
     """What stands before a value nests too: NOT NOT x, and - - 1."""
-    floors, calls, depth, previous_kind, word = [0], [False], 0, TokenType.SELECT, ""
+    floors, calls, depth, openings, previous = [0], [False], 0, list[Token](), tokens[0]
     for token in tokens:
         kind = token.token_type
         if kind == TokenType.L_PAREN:
             if calls[-1]:
-                raise _refuse_token(
-                    token, "calls and lists cannot contain parentheses; a call takes a column and numbers"
-                )
+                raise _refuse_inner_call(tokens, openings[-1], token)
             depth += 1
             floors.append(depth)
-            calls.append(previous_kind in CALL_TOKENS and word != "ROLLUP")
+            calls.append(previous.token_type in CALL_TOKENS and previous.text.upper() != "ROLLUP")
+            openings.append(token)
         elif kind == TokenType.FILTER and depth:
             raise _refuse_token(token, "FILTER (WHERE ...) stands right after a count, outside all other parentheses")
-        elif kind == TokenType.R_PAREN and len(floors) > 1:
+        elif kind == TokenType.R_PAREN:
+            if not openings:
+                raise _refuse_token(token, "this parenthesis closes none; remove it, or add the one that opens")
+            openings.pop()
             floors.pop()
             calls.pop()
             depth = floors[-1]
         else:
-            depth = floors[-1] if kind in VALUE_TOKENS or previous_kind in END_TOKENS else depth + 1
+            is_value = kind in VALUE_TOKENS or previous.token_type in END_TOKENS
+            depth = floors[-1] if is_value else depth + 1
         if depth > ast.MAX_NESTING:
             raise _refuse_token(token, f"parentheses, NOT and minus nest at most {ast.MAX_NESTING} deep; flatten them")
-        previous_kind, word = kind, token.text.upper()
+        previous = token
+    if openings:
+        raise _refuse_token(openings[-1], "this parenthesis is not closed; add the one that closes it")
+
+
+def _refuse_inner_call(tokens: Sequence[Token], opening: Token, inner: Token) -> InvalidInput:
+    """Refuse a parenthesis within a call or a list; a call that is never supported is itself the mistake."""
+    caller, before = tokens[tokens.index(opening) - 1], tokens[tokens.index(inner) - 1]
+    if caller.text.upper() in SQL_ADVICE:
+        return _refuse_token(caller, str(build_unsupported_error(caller.text)), "unsupported-sql")
+    message = "calls and lists cannot contain parentheses; a call takes a column and numbers"
+    refusal = InvalidInput(message, code="unsupported-sql")
+    refusal.span = (before.start if before.token_type == TokenType.VAR else inner.start, inner.end + 1)
+    return refusal
 
 
 COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {
@@ -391,9 +492,9 @@ def parse_select(text: str) -> ast.ParsedQuestion:
     check_node_parts(tree, *SELECT_PARTS)
     source = tree.args.get("from_")
     if source is None:
-        refusal = InvalidInput(f"the question has no FROM; write {QUESTION_SHAPE}", code="syntax")
-        refusal.span = find_span(tree.expressions[-1]) if tree.expressions else None
-        raise refusal
+        last = tree.expressions[-1] if tree.expressions else None
+        with ast.locate_errors(find_span(last.args["alias"] if isinstance(last, exp.Alias) else last)):
+            raise InvalidInput("the question has no FROM; write FROM and the table's name after this", code="syntax")
     check_node_parts(source, "this")
     table, alias = _parse_table(source.this)
     return ast.ParsedQuestion(
@@ -446,7 +547,7 @@ def _parse_filtered_output(node: exp.Expression) -> ast.QualifiedName | ast.Func
     check_node_parts(node, "this", "expression")
     call = parse_output(node.this)
     if not isinstance(call, ast.FunctionCall):
-        raise InvalidInput("FILTER (WHERE ...) stands after a count, such as COUNT(*)")
+        raise InvalidInput("FILTER (WHERE ...) stands after a count, such as COUNT(*)", code="unsupported-sql")
     return replace(call, where=_parse_where(node.expression))
 
 
@@ -531,8 +632,6 @@ def _list_chain(node: exp.Expression) -> list[exp.Expression]:
 @locate_node
 def _parse_in(node: exp.In) -> ast.Condition:
     check_node_parts(node, "this", "expressions")
-    if not node.expressions:
-        raise InvalidInput("IN takes a list of at least one constant, such as x IN (1, 2)")
     constants = tuple(parse_constant(part) for part in node.expressions)
     return ast.InList(parse_name(strip_brackets(node.this)), constants, tuple(map(find_span, node.expressions)))
 
@@ -542,7 +641,8 @@ def _parse_is(node: exp.Is) -> ast.Condition:
     check_node_parts(node, "this", "expression")
     value = node.expression
     if not isinstance(value, exp.Null | exp.Boolean):
-        raise InvalidInput("IS takes NULL, TRUE or FALSE, or NOT and one of them")
+        with ast.locate_errors(find_span(value)):
+            raise InvalidInput("IS takes NULL, TRUE or FALSE, or NOT and one of them; compare values with =")
     return ast.IsCheck(parse_name(strip_brackets(node.this)), None if isinstance(value, exp.Null) else bool(value.this))
 
 
@@ -611,7 +711,7 @@ def _parse_order_by(node: exp.Expression | None) -> tuple[tuple[ast.OutputRefere
         is_descending = bool(item.args.get("desc"))
         # The parser fills in nulls_first; only what was written otherwise differs from this.
         if bool(item.args.get("nulls_first")) is is_descending:
-            raise InvalidInput("NULLS FIRST and NULLS LAST have no place in ORDER BY; leave them out")
+            raise build_unsupported_error("NULLS FIRST")
         order.append((_parse_output_reference(strip_brackets(item.this)), is_descending))
     return tuple(order)
 

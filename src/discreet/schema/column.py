@@ -155,7 +155,8 @@ class Column(CheckedValue):
 
     def _find_category(self, text: str) -> int:
         if text not in self.categories:
-            raise build_unknown_name_error(f"value of {self.name}", text, self.categories, "unknown-category")
+            place = f"of column {self.name}"
+            raise build_unknown_name_error("category", text, self.categories, "unknown-category", place=place)
         return self.categories.index(text)
 
 
