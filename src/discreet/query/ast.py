@@ -60,6 +60,7 @@ class SelectItem:
 
     expression: QualifiedName | FunctionCall
     alias: str = ""
+    alias_span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +161,7 @@ class ParsedQuestion:
     """Outputs, and whether falling."""
     limit: Fraction | None = None
     unit: str | None = None
+    limit_span: Span | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
     """That of the table's name."""
     item_spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)

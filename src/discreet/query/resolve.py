@@ -89,7 +89,8 @@ def _resolve_entry(expression: QualifiedName | FunctionCall, scope: Scope) -> li
         return [_resolve_bins(expression, scope)]
     if expression.function == "HISTOGRAM":
         column, number = _check_bin_arguments(expression, scope, "HISTOGRAM(x, bins)")
-        width = -(-column.size // as_int(number, "the number of bins"))
+        with locate_errors(join_spans(expression.number_spans)):
+            width = -(-column.size // as_int(number, "the number of bins"))
         return [_build_key_output(GroupKey(column.name, width), scope), ResolvedOutput("COUNT(*)", Aggregate("count"))]
     if expression.function not in FUNCTION_SPELLINGS:
         raise build_unknown_function_error(expression.function)
@@ -125,7 +126,7 @@ def _resolve_filtered_count(call: FunctionCall, scope: Scope) -> ResolvedOutput:
 
 
 def _resolve_column_function(call: FunctionCall, function: AggregateFunction, column: Column) -> list[ResolvedOutput]:
-    with locate_errors(call.column and call.column.span):
+    with locate_errors(None if call.column is None else call.column.span):
         _check_column_kind(call.function, function, column)
     if function == "quantile":
         return _resolve_quantiles(call, column)
@@ -149,9 +150,9 @@ def _check_column_kind(spelling: str, function: AggregateFunction, column: Colum
     elif function in RANK_FUNCTIONS and not (column.is_numeric or column.kind == "date"):
         needed = "numbers or dates"
     if needed is not None:
-        advice = (
-            "" if column.kind == "date" or column.private_keys else f"; MODE({column.name}) is its most frequent value"
-        )
+        advice = "" if column.private_keys else f"; MODE({column.name}) is its most frequent value"
+        if column.kind == "date":
+            advice = "; MIN, MEDIAN and MAX take dates"
         message = f"{spelling} takes a column of {needed}, and {column.name} is {column.kind}{advice}"
         raise InvalidInput(message, code="wrong-type")
     if function == "mode" and column.private_keys:
@@ -205,7 +206,7 @@ def _resolve_unit_count(call: FunctionCall, scope: Scope) -> ResolvedOutput:
         message = "COUNT(DISTINCT x) counts units; here every row is a unit, so ask COUNT(*)"
         raise InvalidInput(message, code="unsupported-sql")
     if call.column is None or not scope.is_unit_column(call.column):
-        with locate_errors(call.column and call.column.span):
+        with locate_errors(None if call.column is None else call.column.span):
             raise InvalidInput(
                 f"COUNT(DISTINCT x) counts units and nothing else; ask COUNT(DISTINCT {unit})", code="unsupported-sql"
             )
@@ -265,6 +266,8 @@ def resolve_question(question: ParsedQuestion, schema: Schema) -> Query:
     selected = _resolve_outputs(question, scope)
     keys = _resolve_keys(question, selected, scope)
     aggregates = _merge_aggregates(selected)
+    with locate_errors(question.limit_span):
+        limit = None if question.limit is None else as_int(question.limit, "LIMIT")
     presentation = Presentation(
         outputs=tuple(_build_output(output, keys, aggregates) for output in selected),
         having=tuple(_build_having(bound, selected, scope) for bound in question.having),
@@ -272,7 +275,7 @@ def resolve_question(question: ParsedQuestion, schema: Schema) -> Query:
             (_find_output_index(reference, selected, scope, span), descending)
             for (reference, descending), span in zip_longest(question.order, question.order_spans)
         ),
-        limit=None if question.limit is None else as_int(question.limit, "LIMIT"),
+        limit=limit,
     )
     nesting = _resolve_nesting(question, keys, aggregates)
     return Query(schema.name, aggregates, presentation, scope.where, keys, nesting=nesting)
@@ -324,7 +327,8 @@ def _resolve_outputs(question: ParsedQuestion, scope: Scope) -> list[ResolvedOut
             outputs = [replace(output, span=span) for output in resolve_output(item.expression, scope)]
             if item.alias and len(outputs) > 1:
                 raise InvalidInput("AS names one column, and this gives several; ask for each by itself to name it")
-            selected += [replace(outputs[0], label=_check_label(item.alias))] if item.alias else outputs
+            with locate_errors(item.alias_span):
+                selected += [replace(outputs[0], label=_check_label(item.alias))] if item.alias else outputs
     used_labels: set[str] = set()
     for output in selected:
         if output.label.casefold() in used_labels:
@@ -345,7 +349,7 @@ def _is_histogram(item: SelectItem) -> bool:
 
 def _check_label(text: str) -> str:
     if not text.isprintable() or len(text) > 200:
-        raise InvalidInput("a column of the reply is named with at most 200 printable characters")
+        raise InvalidInput("a name after AS has at most 200 printable characters; choose another")
     return text
 
 

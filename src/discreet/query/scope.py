@@ -108,7 +108,11 @@ class Scope:
             return InvalidInput(
                 f"{unit} names the units, so it cannot be asked about; COUNT(DISTINCT {unit}) counts them"
             )
-        return build_unknown_name_error("column", name.name, self.list_columns(name.table), "unknown-column")
+        folded_name = name.name.casefold()
+        others = [other for other in self.schema.columns if other.rpartition(".")[2].casefold() == folded_name]
+        advice = f"JOIN {others[0].rpartition('.')[0]} to use {others[0]}" if others and not name.table else ""
+        own_names = self.list_columns(name.table)
+        return build_unknown_name_error("column", name.name, own_names, "unknown-column", advice=advice)
 
     def list_columns(self, table: str = "") -> list[str]:
         """List the columns of the question's tables, or of one of them, as a question names them there."""
@@ -238,7 +242,7 @@ def _build_membership(
     constants: Sequence[tuple[ast.Constant, ast.Span | None]], column: Column, scope: Scope
 ) -> InRanges | InTexts:
     if column.private_keys:
-        return InTexts(column.name, tuple(sorted({_require_text(constant, column) for constant, _ in constants})))
+        return InTexts(column.name, tuple(sorted({_require_text(*constant, column) for constant in constants})))
     code_ranges = _limit_ranges((_find_equal_codes(constant, column, scope, span) for constant, span in constants), len)
     return InRanges(column.name, predicates.merge_ranges(span for codes in code_ranges for span in codes))
 
@@ -252,7 +256,7 @@ def _find_equal_codes(constant: ast.Constant, column: Column, scope: Scope, span
     """The codes that equal a constant: none between two codes or beyond the bounds."""
     with ast.locate_errors(span):
         if column.categories and column.kind != "boolean":
-            return scope.find_codes(column, _require_text(constant, column))
+            return scope.find_codes(column, _require_text(constant, span, column))
         code = column.find_code(_find_position(constant, column))
     return () if code is None else ((code, code),)
 
@@ -299,9 +303,10 @@ def _find_position(constant: ast.Constant, column: Column) -> Fraction:
     raise InvalidInput(_describe_expected_constant(column), code="wrong-type")
 
 
-def _require_text(constant: ast.Constant, column: Column) -> str:
+def _require_text(constant: ast.Constant, span: ast.Span | None, column: Column) -> str:
     if not isinstance(constant, str):
-        raise InvalidInput(_describe_expected_constant(column), code="wrong-type")
+        with ast.locate_errors(span):
+            raise InvalidInput(_describe_expected_constant(column), code="wrong-type")
     return constant
 
 

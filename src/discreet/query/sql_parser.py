@@ -38,6 +38,11 @@ NODE_NOUNS: Mapping[type[exp.Expression], str] = {
     exp.Column: "a column",
     exp.Literal: "a constant",
     exp.Star: "*",
+    **dict.fromkeys((exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.GTE, exp.GT), "a comparison"),
+    exp.And: "AND",
+    exp.Or: "OR",
+    exp.Not: "NOT",
+    exp.Concat: "two texts in a row",
 }
 
 
@@ -99,8 +104,8 @@ def build_node_error(node: object, expected: str) -> InvalidInput:
 
 def build_unsupported_error(word: str) -> InvalidInput:
     """Build the refusal of a word of SQL that questions do not have, with what to write in its place."""
-    advice = SQL_ADVICE.get(word.upper(), f"a question is {QUESTION_SHAPE}")
-    name = word[:40] if word in PART_NOUNS.values() else word[:40].upper()
+    advice = SQL_ADVICE.get(word) or SQL_ADVICE.get(word.upper(), f"a question is {QUESTION_SHAPE}")
+    name = word[:40] if word in SQL_ADVICE else word[:40].upper()
     return InvalidInput(f"{name} is not supported here; {advice}", code="unsupported-sql")
 
 
@@ -216,13 +221,16 @@ SQL_ADVICE: Mapping[str, str] = {
     **dict.fromkeys(("/", "%", "||", "arithmetic"), "ask for the aggregates, and compute with their answers"),
     **dict.fromkeys(("&&", "&"), "write AND"),
     **dict.fromkeys(("!",), "write NOT"),
-    **dict.fromkeys(("NULLS FIRST", "NULLS LAST", "FIRST", "LAST"), "leave it out of ORDER BY"),
+    **dict.fromkeys(("NULLS FIRST", "NULLS LAST"), "leave it out of ORDER BY"),
     **dict.fromkeys(("?", "$", ":", "@"), "write the constant itself"),
     **dict.fromkeys(("FETCH", "TOP"), "write LIMIT at the end"),
     **dict.fromkeys(("ROW_NUMBER", "RANK", "LAG", "LEAD", "NTILE"), "use GROUP BY"),
     **dict.fromkeys(("GROUPING SETS", "CUBE"), "use GROUP BY ROLLUP (a, b)"),
     "DISTINCT": "rows are never listed, so count by the values of a column with GROUP BY",
     "OFFSET": "write LIMIT alone",
+    "FOR": "one unit is asked for by FOR UNIT '...' at the end, in single quotes",
+    "a comparison": "write AND between two comparisons",
+    "two texts in a row": "write one text, with '' for a quote in it",
     "a name before the table's": "write the table's name alone",
     "a list without parentheses": "write IN (1, 2)",
     "EXPLAIN": "`discreet preview` shows what a question would cost",
@@ -278,7 +286,10 @@ def parse_tree(text: str) -> tuple[exp.Select, str | None]:
     _check_commas(converted_tokens)
     _check_nesting(converted_tokens)
     if sum(token.token_type == TokenType.JOIN for token in converted_tokens) > MAX_JOINS:
-        raise InvalidInput(f"a question joins at most {MAX_JOINS} lookups; leave some out")
+        joins = [token for token in converted_tokens if token.token_type == TokenType.JOIN]
+        raise _refuse_token(
+            joins[MAX_JOINS], f"a question joins at most {MAX_JOINS} lookups; leave some out", "invalid-input"
+        )
     try:
         trees = _SqlParser().parse(converted_tokens, text)
     except ParseError as error:
@@ -287,27 +298,30 @@ def parse_tree(text: str) -> tuple[exp.Select, str | None]:
         raise InvalidInput(f"the SQL cannot be read; write {QUESTION_SHAPE}", code="syntax") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         raise InvalidInput(f"the SQL is not one question; write {QUESTION_SHAPE}", code="syntax")
-    _mark_closing_parentheses(trees[0], converted_tokens)
+    _note_places(trees[0], converted_tokens)
     return trees[0], unit
 
 
-def _mark_closing_parentheses(tree: exp.Select, tokens: Sequence[Token]) -> None:
-    """Note where each call ends: the parser keeps the places of names and constants, not those of parentheses."""
-    closings, openings, index_by_start = {}, [], {}
+def _note_places(tree: exp.Select, tokens: Sequence[Token]) -> None:
+    """Note where calls end and negative numbers begin: the parser keeps the places of names and constants only."""
+    closings: dict[int, int] = {}
+    openings: list[int] = []
     for index, token in enumerate(tokens):
-        index_by_start[token.start] = index
         if token.token_type == TokenType.L_PAREN:
             openings.append(index)
         elif token.token_type == TokenType.R_PAREN and openings:
             closings[openings.pop()] = index
-    for node in tree.find_all(exp.Anonymous):
-        if "start" in node.meta:
-            closing = closings.get(index_by_start[node.meta["start"]] + 1)
-            following = [] if closing is None else [token.token_type for token in tokens[closing + 1 : closing + 4]]
-            if closing is not None and isinstance(node.parent, exp.Filter) and following == FILTER_TOKENS:
-                closing = closings.get(closing + 2)
-            if closing is not None:
-                node.meta[CLOSE] = tokens[closing].end
+    indexes = {token.start: index for index, token in enumerate(tokens)}
+    for node in tree.find_all(exp.Anonymous, exp.Literal):
+        index = indexes.get(node.meta.get("start", -1), 0)
+        before = tokens[index - 1]
+        if isinstance(node, exp.Anonymous) and index + 1 in closings:
+            closing = closings[index + 1]
+            following = [token.token_type for token in tokens[closing + 1 : closing + 4]]
+            has_filter = isinstance(node.parent, exp.Filter) and following == FILTER_TOKENS
+            node.meta[CLOSE] = tokens[closings.get(closing + 2, closing) if has_filter else closing].end
+        elif isinstance(node.parent, exp.Neg) and before.token_type == TokenType.DASH:
+            node.meta["start"] = before.start
 
 
 def _build_syntax_error(error: ParseError, tokens: Sequence[Token]) -> InvalidInput:
@@ -395,8 +409,16 @@ def _check_known_mistakes(tokens: Sequence[Token], index: int) -> None:
     """Refuse what the parser would misread, or refuse at another place than where the mistake is."""
     token, previous = tokens[index], tokens[max(0, index - 1)]
     kind, next_kinds = token.token_type, [following.token_type for following in tokens[index + 1 : index + 3]]
+    if kind == TokenType.SELECT and index:
+        raise _refuse_token(token, str(build_unsupported_error("a subquery")), "unsupported-sql")
+    if kind == TokenType.SELECT and next_kinds[:1] == [TokenType.FROM]:
+        raise _refuse_token(token, "the SELECT list is empty; ask for an aggregate such as COUNT(*)")
     if kind == TokenType.DISTINCT and previous.token_type == TokenType.SELECT:
         raise _refuse_word(tokens, index)
+    if previous.text.upper() == "NULLS" and token.text.upper() in {"FIRST", "LAST"}:
+        refusal = build_unsupported_error(f"NULLS {token.text}")
+        refusal.span = (previous.start, token.end + 1)
+        raise refusal
     if token.text.upper() == "TOP" and previous.token_type == TokenType.SELECT and next_kinds[:1] == [TokenType.NUMBER]:
         raise _refuse_word(tokens, index)
     if kind == TokenType.VAR and previous.token_type == TokenType.NUMBER and previous.end + 1 == token.start:
@@ -411,13 +433,11 @@ def _check_known_mistakes(tokens: Sequence[Token], index: int) -> None:
 
 
 def _refuse_word(tokens: Sequence[Token], index: int) -> InvalidInput:
-    """Refuse a word outside the grammar; of CASE and NULLS LAST the second word is the first that is found."""
+    """Refuse a word outside the grammar; WHEN is found before the CASE that it belongs to."""
     token, word, first = tokens[index], tokens[index].text, tokens[index]
     if word.upper() in {"WHEN", "THEN", "ELSE", "END"}:
         cases = [earlier for earlier in tokens[:index] if earlier.token_type == TokenType.CASE]
         first, word = (cases[-1], "CASE") if cases else (token, word)
-    elif word.upper() in {"FIRST", "LAST"} and tokens[index - 1].text.upper() == "NULLS":
-        first, word = tokens[index - 1], f"NULLS {word}"
     refusal = build_unsupported_error(word)
     refusal.span = (first.start, token.end + 1)
     return refusal
@@ -508,6 +528,7 @@ def parse_select(text: str) -> ast.ParsedQuestion:
         having=_parse_having(tree.args.get("having")),
         order=_parse_order_by(tree.args.get("order")),
         limit=_parse_limit(tree.args.get("limit")),
+        limit_span=find_span(tree.args.get("limit")),
         unit=unit,
         span=find_span(source),
         item_spans=tuple(map(find_span, tree.expressions)),
@@ -535,7 +556,7 @@ def _parse_item(node: exp.Expression) -> ast.SelectItem:
     if not isinstance(node, exp.Alias):
         return ast.SelectItem(_parse_filtered_output(node))
     check_node_parts(node, "this", "alias")
-    return ast.SelectItem(_parse_filtered_output(node.this), node.alias)
+    return ast.SelectItem(_parse_filtered_output(node.this), node.alias, find_span(node.args["alias"]))
 
 
 @locate_node
@@ -559,14 +580,16 @@ def _parse_join(node: exp.Join) -> ast.Join:
     shape = f"{node.side} {node.kind}".strip().upper()
     on, using = node.args.get("on"), node.args.get("using") or []
     if shape not in {"", "INNER", "LEFT", "LEFT OUTER"} or (on is None) == (len(using) != 1):
-        raise InvalidInput("a lookup is joined with JOIN or LEFT JOIN, and ON registry.key = lookup.key or USING (key)")
+        message = "a lookup is joined with JOIN or LEFT JOIN, and ON registry.key = lookup.key or USING (key)"
+        raise InvalidInput(message, code="unsupported-sql")
     if on is None:
-        names = [ast.QualifiedName(using[0].name)]
+        names = [ast.QualifiedName(using[0].name, span=find_span(using[0]))]
     elif isinstance(equality := strip_brackets(on), exp.EQ):
         names = [parse_name(strip_brackets(side)) for side in (equality.this, equality.expression)]
     else:
-        raise InvalidInput("ON takes one equality, such as ON registry.key = lookup.key")
-    return ast.Join(lookup, "left" if "LEFT" in shape else "inner", alias, tuple(names), find_span(node))
+        with ast.locate_errors(find_span(on)):
+            raise InvalidInput("ON takes one equality, such as ON registry.key = lookup.key", code="unsupported-sql")
+    return ast.Join(lookup, "left" if "LEFT" in shape else "inner", alias, tuple(names), find_span(node.this))
 
 
 @locate_node
@@ -604,7 +627,7 @@ def _parse_condition(node: exp.Expression) -> ast.Condition:
         case exp.Is():
             return _parse_is(node)
         case exp.Column():
-            return ast.Compare(parse_name(node), "=", True)
+            return ast.Compare(parse_name(node), "=", True, find_span(node))
     if type(node) not in COMPARISONS:
         raise build_node_error(node, "a comparison of a column with a constant")
     left, right, comparison, mirrored = _split_comparison(node)
@@ -693,7 +716,7 @@ def _parse_having(node: exp.Expression | None) -> tuple[ast.HavingBound, ...]:
 @locate_node
 def _parse_bound(node: exp.Expression) -> ast.HavingBound:
     if type(node) not in COMPARISONS:
-        raise build_node_error(node, "a comparison of an aggregate with a number, and AND between several,")
+        raise build_node_error(node, "a comparison of an aggregate with a number, and AND between several of them,")
     left, right, comparison, mirrored = _split_comparison(node)
     if isinstance(left, exp.Column | exp.Anonymous | exp.Filter):
         return ast.HavingBound(_parse_filtered_output(left), comparison, parse_number(right))
