@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
 from itertools import islice
+from pathlib import Path
 
 from discreet.errors import ErrorCode, InvalidInput
 
@@ -99,3 +101,24 @@ def _strip_common_ends(word: str, other: str) -> tuple[str, str]:
     word, other, shorter = word[start:], other[start:], shorter - start
     end = next((i for i in range(shorter) if word[-1 - i] != other[-1 - i]), shorter)
     return word[: len(word) - end], other[: len(other) - end]
+
+
+def build_choice_error(subject: str, value: object, choices: Collection[str], other: str = "") -> InvalidInput:
+    """Build the refusal of a value that must be one of a few words, or something else that `other` describes."""
+    name = value if type(value) is str else repr(value)
+    similar_names = find_similar_names(name, choices)
+    hint = f"; did you mean {' or '.join(map(repr, similar_names))}?" if similar_names else ""
+    message = f"{subject} must be one of {list_names(choices)}{other}, got {name[:MAX_NAME_LENGTH]!r}{hint}"
+    return InvalidInput(message, code="unknown-name")
+
+
+def build_missing_file_error(problem: str, path: Path, advice: str) -> InvalidInput:
+    """Build the refusal of a file that is not there, with the files beside it whose names are similar, or advice."""
+    try:
+        with os.scandir(path.parent) as entries:
+            names = sorted(entry.name for entry in islice(entries, MAX_COMPARED_NAMES))
+    except (OSError, ValueError):
+        names = []
+    similar_names = find_similar_names(path.name, [name for name in names if name.isprintable()])
+    hint = f"did you mean {' or '.join(map(repr, similar_names))}?" if similar_names else advice
+    return InvalidInput(f"{problem}; {hint}", code="unknown-name")

@@ -24,7 +24,6 @@ from discreet.formatting import format_number
 from discreet.numeric import parse_rational
 from discreet.release.method_options import Option
 from discreet.release.methods import (
-    METHODS,
     PROTECTION_METHODS,
     SYNTHETIC_METHODS,
     ReleaseMethod,
@@ -32,6 +31,7 @@ from discreet.release.methods import (
     build_synthetic_recipes,
     list_synthetic_options,
 )
+from discreet.suggestions import build_unknown_name_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -85,7 +85,7 @@ class PublishGroup(TyperGroup):
             raise InvalidInput(
                 f"the method comes first: discreet publish {example} SCHEMA; see discreet publish --help"
             )
-        raise InvalidInput(f"a file is protected by {', '.join(METHODS)}; {args[0][:40]!r} is none of them")
+        raise build_unknown_name_error("method", args[0], list(self.commands))
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
         """List the commands by panel, as Typer does with Rich alone."""

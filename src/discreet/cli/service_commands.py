@@ -20,6 +20,7 @@ import typer
 from discreet.cli import terminal
 from discreet.cli.terminal import Json, build_fields_table, build_text, build_warning, escape_unprintable
 from discreet.errors import InvalidInput, Unavailable
+from discreet.suggestions import build_unknown_name_error
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -311,7 +312,7 @@ def _require_dataset(config: Config, name: str) -> None:
 
     names = [load_schema(dataset.schema).name for dataset in config.datasets]
     if name not in names:
-        raise InvalidInput(f"the service has no data set {name[:40]!r}; it has {', '.join(names)}")
+        raise build_unknown_name_error("data set", name, names, place="of the service")
 
 
 def _format_time(seconds: float) -> str:

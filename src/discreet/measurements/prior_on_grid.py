@@ -43,6 +43,7 @@ from discreet.priors.syntax import (
     parse_weights,
 )
 from discreet.schema import Column
+from discreet.suggestions import build_unknown_name_error
 
 NEGLIGIBLE_MASS = 1e-12
 """A shape of which less than this lies in the range says nothing about it, and is left out."""
@@ -276,9 +277,8 @@ def _place_categories(column: Column, width: int, prior_input: str | Prior) -> P
     names = [str(value).lower() if column.kind == "boolean" else str(value) for value in prior.support]
     unknown_name = next((name for name in names if name not in category_codes), None)
     if unknown_name is not None:
-        examples = ", ".join(column.categories[:12]) + (", ..." if len(column.categories) > 12 else "")
-        problem = f"the prior of {column.name} names a value that it does not have, {unknown_name[:40]!r}"
-        raise InvalidInput(f"{problem}; it has {examples[:300]}")
+        place = f"in the prior of {column.name}"
+        raise build_unknown_name_error("category", unknown_name, column.categories, "unknown-category", place=place)
     _check_unique(column, names)
     codes = np.array([category_codes[name] for name in names])
     order = np.argsort(codes)

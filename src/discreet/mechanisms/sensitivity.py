@@ -8,6 +8,7 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.mechanisms.order_statistic import OrderStatisticName, find_rank, parse_bounds
 from discreet.numeric import as_int, as_number_between
 from discreet.privacy.guarantee import parse_neighbor_relation
+from discreet.suggestions import build_choice_error
 
 AGGREGATE_NAMES = ("count", "distinct", "sum", "histogram", "mean", "variance")
 ORDER_STATISTIC_NAMES = ("median", "max", "min", "second max")
@@ -124,8 +125,7 @@ def global_sensitivity(
             return variance_sensitivity(lower, upper, rows, neighbors, rows_per_unit)
     parse_neighbor_relation(neighbors)
     if isinstance(what, str) and what not in ORDER_STATISTIC_NAMES:
-        known_names = ", ".join((*AGGREGATE_NAMES, *ORDER_STATISTIC_NAMES))
-        raise InvalidInput(f"what must be one of {known_names} or ('quantile', q), got {what[:40]!r}")
+        raise build_choice_error("what", what, (*AGGREGATE_NAMES, *ORDER_STATISTIC_NAMES), " or ('quantile', q)")
     return order_sensitivity(what, lower, upper)
 
 

@@ -60,6 +60,7 @@ from discreet.query.predicates import FALSE, TRUE
 from discreet.query.query import Aggregate, Query
 from discreet.query.validate import validate_query
 from discreet.schema import Schema
+from discreet.suggestions import build_unknown_name_error
 
 
 def plan(
@@ -91,15 +92,29 @@ def plan_query(schema: Schema, query: Query, request: PlanRequest) -> Plan:
 
 def _check_mechanism(planned: Plan, request: PlanRequest) -> None:
     """Refuse a mechanism that this question has not, and list those that it has."""
-    names = [measurement.name for measurement in planned.measurements if not measurement.is_public or planned.is_free]
-    if all(name == request.mechanism for name in names):
+    if _is_planned_with(planned, request.mechanism):
         return
     best = _plan_checked_query(planned.schema, planned.query, replace(request, mechanism=None))
     weighed = [format_candidate_mechanism(entry.mechanism) for item in (best, planned) for entry in item.candidates]
-    offered = ", ".join(dict.fromkeys([*(measurement.name for measurement in best.measurements), *weighed]))
-    raise InvalidInput(
-        f"mechanism {(request.mechanism or '')[:60]!r} is not on offer for this question; choose {offered}"
-    )
+    names = dict.fromkeys([*(measurement.name for measurement in best.measurements), *weighed])
+    offered = [name for name in names if name != request.mechanism and _is_offered(best, name, request)]
+    is_partial = len(planned.query.aggregates) > 1
+    advice = "or ask for its aggregates one by one" if is_partial else "" if offered else "leave mechanism out"
+    place = f"for {'all aggregates of ' if is_partial else ''}this question"
+    raise build_unknown_name_error("mechanism", request.mechanism or "", offered, place=place, advice=advice)
+
+
+def _is_offered(best: Plan, name: str, request: PlanRequest) -> bool:
+    """Whether all aggregates of a question can be measured by one mechanism."""
+    try:
+        return _is_planned_with(_plan_checked_query(best.schema, best.query, replace(request, mechanism=name)), name)
+    except (InvalidInput, Unsupported):
+        return False
+
+
+def _is_planned_with(planned: Plan, mechanism: str | None) -> bool:
+    names = [measurement.name for measurement in planned.measurements if not measurement.is_public or planned.is_free]
+    return all(name == mechanism for name in names)
 
 
 def _plan_checked_query(schema: Schema, query: Query, request: PlanRequest) -> Plan:

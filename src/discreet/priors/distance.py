@@ -18,6 +18,7 @@ from typing import ClassVar
 from discreet.errors import InvalidInput
 from discreet.numeric import MAX_EXPONENT, as_positive, is_hashable, read_clamped
 from discreet.priors.taxonomy import Taxonomy, copy_taxonomy
+from discreet.suggestions import build_unknown_name_error
 from discreet.untrusted import CheckedValue, copy_list, copy_text, copy_value, has_type, require_exact_class, set_fields
 
 KEY_RESOLUTION = 2**40
@@ -259,9 +260,9 @@ def parse_distance(name: object) -> Distance:
         return ContinuousDistance() if distance_name == "continuous" else NominalDistance()
     if has_type(name, Taxonomy):
         raise InvalidInput("a taxonomy is not itself a distance; use Distance.semantic(taxonomy)")
-    raise InvalidInput(
-        f"unknown distance {repr(name)[:40]}; use 'continuous', 'nominal', Distance.ordinal, .semantic or .product"
-    )
+    distance_name = copy_text(name, "a distance") if has_type(name, str) else repr(name)
+    advice = "or Distance.ordinal, .semantic or .product"
+    raise build_unknown_name_error("distance", distance_name, ("continuous", "nominal"), advice=advice)
 
 
 def _list_values(distance: object, values: object) -> list[Hashable]:

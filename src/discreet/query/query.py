@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from discreet.errors import InvalidInput
 from discreet.query.predicates import PREDICATES, TRUE, Predicate
 from discreet.schema import Schema
+from discreet.suggestions import list_names
 from discreet.untrusted import CheckedValue, copy_exact_number, has_exact_type
 
 AggregateFunction = Literal[
@@ -51,7 +52,7 @@ class Aggregate(CheckedValue):
     def __post_init__(self) -> None:
         """Require a known function with what it takes, of exact builtin types."""
         if not _is_one_of(self.function, AGGREGATE_FUNCTIONS) or not (self.column is None or type(self.column) is str):
-            raise InvalidInput(f"an aggregate is one of {', '.join(AGGREGATE_FUNCTIONS)}, of a column by its name")
+            raise InvalidInput(f"an aggregate is one of {list_names(AGGREGATE_FUNCTIONS)}, of a column by its name")
         if type(self.orders) is not tuple or not has_exact_type(self.where, *PREDICATES):
             raise InvalidInput("an aggregate has a tuple of orders, and a predicate for its filter")
         object.__setattr__(self, "orders", tuple(copy_exact_number(order, "an order") for order in self.orders))

@@ -24,6 +24,7 @@ from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import DP_MODELS, Guarantee
 from discreet.release.files import MANIFEST_NAME, RELEASE_FORMAT, Spool, get_manifest_path, hash_file, quote_column
 from discreet.sdc.table import ABSENT, KINDS, Attribute, Integers, Kind, Table, build_coded_attribute, read_table
+from discreet.suggestions import build_missing_file_error
 
 if TYPE_CHECKING:
     import duckdb
@@ -224,7 +225,7 @@ def check_table_file(path: str | Path) -> Path:
     if file.suffix.lower() not in READERS:
         raise InvalidInput(f"a table's file is named .csv or .parquet, got {file.name[:40]!r}")
     if not file.is_file():
-        raise InvalidInput(f"there is no file {file.name[:60]!r} there; check its name")
+        raise build_missing_file_error(f"there is no file {file.name[:60]!r} there", file, "check its name")
     return file
 
 

@@ -46,6 +46,7 @@ from discreet.release.method_options import (
     parse_delta,
     parse_epsilon,
 )
+from discreet.suggestions import build_unknown_name_error, find_similar_names
 from discreet.untrusted import copy_text, has_type, require_exact_class, set_fields
 
 if TYPE_CHECKING:
@@ -272,7 +273,7 @@ def build_method(method: ReleaseMethod | str, options: Mapping[str, object]) -> 
         return replace(built)
     name = copy_text(method, "a method")
     if name not in METHODS:
-        raise InvalidInput(f"a file is protected by {', '.join(METHODS)}; {name[:40]!r} is none of them")
+        raise build_unknown_name_error("method", name, METHODS)
     if name in PROTECTION_METHODS and "epsilon" in stated:
         raise InvalidInput(f"{name} promises no differential privacy and has no epsilon; leave it out")
     known = METHODS[name].list_options()
@@ -294,14 +295,18 @@ def _drop_unset(options: Mapping[str, object]) -> dict[str, object]:
 
 def _require_known(subject: str, stated: Mapping[str, object], known: Mapping[str, object]) -> None:
     for name in sorted(stated.keys() - known.keys()):
-        raise InvalidInput(f"{subject} has no {name.replace('_', ' ')}; leave it out, or choose another method")
+        similar_names = [option.replace("_", " ") for option in find_similar_names(name, known)]
+        hint = (
+            f"did you mean {' or '.join(similar_names)}?" if similar_names else "leave it out, or choose another method"
+        )
+        raise InvalidInput(f"{subject} has no {name[:40].replace('_', ' ')}; {hint}", code="unknown-name")
 
 
 def build_synthetic_method(method: SyntheticMethod | str, options: Mapping[str, object]) -> SyntheticMethod:
     """Build a synthetic method as `build_method` does; other methods are refused."""
     name = str(getattr(method, "stored_name", method))
     if name not in SYNTHETIC_METHODS:
-        raise InvalidInput(f"private files are {', '.join(SYNTHETIC_METHODS)}; {name[:40]!r} is none of them")
+        raise build_unknown_name_error("method", name, SYNTHETIC_METHODS, place="of a private file")
     return cast("SyntheticMethod", build_method(method, options))
 
 

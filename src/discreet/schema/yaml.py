@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from discreet import numeric
 from discreet.errors import InvalidInput
+from discreet.suggestions import build_choice_error, build_missing_file_error, build_unknown_name_error, list_names
 
 if TYPE_CHECKING:
     from yaml.events import Event
@@ -185,8 +186,7 @@ def check_decided(document: Node) -> None:
     """Refuse a document that still has what the draft left to the custodian."""
     undecided = list(_list_undecided(document, ()))
     if undecided:
-        undecided_names = ", ".join(undecided[:MAX_NAMED]) + (", ..." if len(undecided) > MAX_NAMED else "")
-        raise InvalidInput(f"the custodian has still to decide, in place of {UNDECIDED}: {undecided_names}")
+        raise InvalidInput(f"the custodian has still to decide, in place of {UNDECIDED}: {list_names(undecided)}")
 
 
 def _list_undecided(node: Node, path: tuple[str, ...]) -> Iterator[str]:
@@ -205,6 +205,7 @@ SQL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 BOOLEANS = {"yes": True, "true": True, "no": False, "false": False}
 MAX_FILE_BYTES = 16_000_000
 """In bytes, of a public table or a taxonomy."""
+UNREADABLE_ADVICE = "check that the file is there and may be read"
 
 
 def expect_closed_mapping(node: Node, subject: str, keys: MappingKeys) -> dict[str, Node]:
@@ -213,7 +214,7 @@ def expect_closed_mapping(node: Node, subject: str, keys: MappingKeys) -> dict[s
     pairs = expect_mapping(node, subject, f"{{{example}}}")
     for key in pairs:
         if key not in keys.allowed:
-            raise InvalidInput(f"{subject} has no key {key[:40]!r}; it may have {', '.join(keys.allowed)}")
+            raise build_unknown_name_error("key", key, keys.allowed, place=f"of {subject}")
     for key in keys.required:
         if key not in pairs:
             raise InvalidInput(f"{subject} needs {key}; add it as {key}: ...")
@@ -260,7 +261,7 @@ def expect_one_of(node: Node, subject: str, allowed: Sequence[str]) -> str:
     """Require one of a few words."""
     value = expect_text(node, subject)
     if value not in allowed:
-        raise InvalidInput(f"{subject} must be one of {', '.join(allowed)}, got {value[:40]!r}")
+        raise build_choice_error(subject, value, allowed)
     return value
 
 
@@ -292,8 +293,10 @@ def read_text_file(path: Path, subject: str, max_bytes: int) -> str:
             content = stream.read(max_bytes + 1)
     except IsADirectoryError:
         raise InvalidInput(f"{description} is a folder; name the file in it") from None
+    except FileNotFoundError:
+        raise build_missing_file_error(f"{description} cannot be read", path, UNREADABLE_ADVICE) from None
     except (OSError, ValueError):
-        raise InvalidInput(f"{description} cannot be read; check that the file is there and may be read") from None
+        raise InvalidInput(f"{description} cannot be read; {UNREADABLE_ADVICE}") from None
     if len(content) > max_bytes:
         raise InvalidInput(f"{description} is larger than {max_bytes} bytes, the most that is read")
     try:

@@ -19,6 +19,7 @@ from discreet.numeric import as_int
 from discreet.sdc.comparison import Comparison, compare_release, find_worst_loss, score
 from discreet.sdc.methods.record_distance import Scale
 from discreet.sdc.table import ProtectedTable, Table, check_roles
+from discreet.suggestions import build_unknown_name_error
 
 DEFAULT_METHODS = ("mdav", "mdav-swap", "ir-swap")
 """The methods that are tried by default: those of thesis 3.4."""
@@ -145,7 +146,7 @@ def check_methods(methods: Names) -> tuple[str, ...]:
     """Methods that can be tried, each once."""
     for method in methods:
         if method not in SWEEP_METHODS:
-            raise InvalidInput(f"a sweep tries {', '.join(SWEEP_METHODS)}; {str(method)[:40]!r} is none of them")
+            raise build_unknown_name_error("method", str(method), SWEEP_METHODS, place="of a sweep")
     if not methods:
         raise InvalidInput(f"a sweep tries at least one method; name one of {', '.join(SWEEP_METHODS)}")
     return tuple(dict.fromkeys(methods))

@@ -22,6 +22,7 @@ from discreet.mechanisms.entropy import Entropy, get_entropy
 from discreet.numeric import as_int
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import Guarantee
+from discreet.suggestions import build_unknown_name_error
 
 if TYPE_CHECKING:
     from pyarrow import ChunkedArray
@@ -105,7 +106,7 @@ class Table:
 
     def __getitem__(self, name: str) -> Attribute:
         if name not in self.attributes:
-            raise InvalidInput(f"there is no column {str(name)[:40]!r}; there are {', '.join(self.attributes)}")
+            raise build_unknown_name_error("column", str(name), self.attributes, "unknown-column")
         return self.attributes[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -214,7 +215,7 @@ def read_table(
         raise InvalidInput("kinds, categories, taxonomies and domains must be dictionaries by the names of columns")
     columns = _read_columns(table)
     for name in {name for option in options for name in option} - set(columns):
-        raise InvalidInput(f"there is no column {str(name)[:40]!r}; there are {', '.join(columns)}")
+        raise build_unknown_name_error("column", str(name), columns, "unknown-column")
     return Table({name: _build_attribute(name, values, *options) for name, values in columns.items()})
 
 

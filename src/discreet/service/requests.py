@@ -58,6 +58,7 @@ from discreet.service.store.stored_answers import (
     keep_session,
     list_saved_priors,
 )
+from discreet.suggestions import build_unknown_name_error
 
 EPSILON_SQUARED_PER_RHO = 100
 """At a delta of about 1e-9, the square of epsilon is this many times rho."""
@@ -87,10 +88,11 @@ def expand_saved_prior(service: Service, analyst: str, prior: str) -> str:
     if not prior.startswith("@"):
         return prior
     name = prior[1:]
-    for saved_prior in list_saved_priors(service.store, analyst):
-        if saved_prior.name == name:
-            return saved_prior.text
-    raise InvalidInput(f"you keep no prior called {name[:40]!r}; save it first, or write it out")
+    texts_by_name = {saved_prior.name: saved_prior.text for saved_prior in list_saved_priors(service.store, analyst)}
+    if name not in texts_by_name:
+        advice = "or write the prior out"
+        raise build_unknown_name_error("saved prior", name, texts_by_name, place="of yours", advice=advice)
+    return texts_by_name[name]
 
 
 def parse_question_request(

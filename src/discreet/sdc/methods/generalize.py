@@ -16,6 +16,7 @@ from discreet.numeric import as_rational, format_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.sdc.methods.hierarchies import Hierarchy, build_hierarchy
 from discreet.sdc.table import Integers, ProtectedTable, Table, TableReadOptions, check_columns, check_k, read_table
+from discreet.suggestions import build_choice_error
 from discreet.untrusted import copy_items, has_type
 
 Levels = tuple[int, ...]
@@ -209,7 +210,7 @@ def generalize(
     unchanged_columns = _check_other_columns(original, confidential, "confidential", quasi_names)
     unchanged_columns += _check_other_columns(original, keep, "keep", quasi_names)
     if not has_type(loss, str) or loss not in INFORMATION_LOSSES:
-        raise InvalidInput(f"loss is one of {', '.join(INFORMATION_LOSSES)}, got {str(loss)[:40]!r}")
+        raise build_choice_error("loss", loss, INFORMATION_LOSSES)
     column_hierarchies = _build_hierarchies(original.select(quasi_names), hierarchies or {})
     max_suppressed = _compute_max_suppressed(suppress, original)
     task = GeneralizationTask(column_hierarchies, original.rows, min_size, max_suppressed)

@@ -48,6 +48,7 @@ from discreet.sdc.table import (
     read_row_weights,
     read_table,
 )
+from discreet.suggestions import build_choice_error
 from discreet.untrusted import has_type
 
 MAX_COLUMNS = 8
@@ -184,7 +185,7 @@ def _choose_grouping(
 ) -> Callable[[RowSelection], Integers]:
     """A function that groups some of the rows, by the method."""
     if not has_type(method, str) or method not in GROUPING_METHODS:
-        raise InvalidInput(f"a method is one of {', '.join(GROUPING_METHODS)}; got {str(method)[:40]!r}")
+        raise build_choice_error("the method", method, GROUPING_METHODS)
     if method in {"mdav", "v-mdav"}:
         form = mdav if method == "mdav" else v_mdav
         space = build_spaces([table], scale)[0]

@@ -18,6 +18,7 @@ from discreet.service.api.models import FormField, QuestionModel, RequestModel, 
 from discreet.service.middleware.auth import check_form_token
 from discreet.service.problems import HttpProblem
 from discreet.service.store.stored_answers import canonicalize_request
+from discreet.suggestions import build_choice_error
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 MAX_FIELDS = 2000
@@ -122,7 +123,7 @@ def read_question(form: ConsoleForm, model: type[Question]) -> Question:
     """Read a question and the options that a model has; empty fields are left out."""
     how = form.get_text("how") or "epsilon"
     if how not in NOISE_OPTIONS:
-        raise InvalidInput(f"say how much noise there may be by one of {', '.join(NOISE_OPTIONS)}, not {how[:40]!r}")
+        raise build_choice_error("the way to say how much noise there may be", how, NOISE_OPTIONS)
     values: dict[str, object] = {"question": form.get_text("question") or None, how: form.get_text("size") or None}
     for name, shown in list_form_fields(model).items():
         if shown.kind != "noise":

@@ -19,6 +19,7 @@ from discreet.datasets.dataset_dir import generate_identifier, generate_secret
 from discreet.errors import InvalidInput
 from discreet.privacy.cost import require_storable_text
 from discreet.service.store.store import Store, console_sessions, grants, insert_if_absent, tokens
+from discreet.suggestions import build_choice_error
 
 BLANK_CHARACTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | set(map(chr, range(0xFE00, 0xFE10)))
 """Letters and marks that are drawn as nothing; control and format characters have categories of their own."""
@@ -142,7 +143,7 @@ def create_token(
     """
     account_name = check_analyst_name(analyst)
     if role not in ROLES:
-        raise InvalidInput(f"a role is one of {', '.join(ROLES)}, got {role[:40]!r}")
+        raise build_choice_error("the role", role, ROLES)
     if role == "analyst" and compute_name_skeleton(account_name) == compute_name_skeleton(RELEASE_ACCOUNT):
         raise InvalidInput(
             f"released files are paid from the account {RELEASE_ACCOUNT!r}; give the analyst another name"

@@ -25,6 +25,7 @@ from discreet.sources.ingest import clamp_and_bound, registration_report
 from discreet.sources.ingest.registration_report import Progress, RegistrationReport, SourceCounts
 from discreet.sources.ingest.values import WHITESPACE
 from discreet.sources.sql_dialects import DUCKDB_SYNTAX, ColumnOrigin, SourceKind, build_call
+from discreet.suggestions import build_missing_file_error
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -64,7 +65,7 @@ def open_raw_table(engine: DuckDBPyConnection, schema: Schema, raw: object) -> d
         return _open_memory_table(engine, schema, raw)
     path = Path(raw)
     if not path.is_file():
-        raise InvalidInput(f"there is no file {str(path)[-80:]}; check the source")
+        raise build_missing_file_error(f"there is no file {str(path)[-80:]}", path, "check the source")
     if path.suffix.lower() == ".csv":
         return _open_csv(engine, schema, path)
     if path.suffix.lower() == ".parquet":

@@ -25,6 +25,7 @@ from discreet.mechanisms.quantile import Bracket, Extreme, Quantile, Quantiles
 from discreet.mechanisms.refinement import Refinement
 from discreet.mechanisms.staircase import Staircase
 from discreet.priors.prior import Prior
+from discreet.suggestions import build_unknown_name_error
 from discreet.verification.audit.audit import Mechanism
 
 BATCH_DRAWS, SINGLE_DRAWS = 1_000_000, 10_000
@@ -56,9 +57,7 @@ class KnownMechanism:
 def get_known_mechanism(name: str, epsilon: Fraction, delta: Fraction | None) -> KnownMechanism:
     """Return the mechanism of this name at this epsilon; only the Gaussian takes a delta."""
     if name not in MECHANISM_BUILDERS:
-        raise InvalidInput(
-            f"there is no mechanism {name[:40]!r}; give one of {', '.join(MECHANISM_BUILDERS)}, or module:function"
-        )
+        raise build_unknown_name_error("mechanism", name, MECHANISM_BUILDERS, advice="or give module:function")
     if name == "gaussian":
         return _build_gaussian(epsilon, DEFAULT_DELTA if delta is None else delta)
     if delta is not None:
