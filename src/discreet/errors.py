@@ -83,7 +83,7 @@ class SqlPosition:
     def to_json(self) -> dict[str, object]:
         """Write the position as JSON."""
         place = {"line": self.line, "column": self.column, "length": self.length}
-        return place | {"text": self.text, "text_column": self.text_column}
+        return place | {"text": self.text, "text_column": self.text_column, "marked": self.mark()}
 
     @classmethod
     def from_json(cls, document: object) -> SqlPosition | None:

@@ -22,7 +22,7 @@ from discreet.cli.query_commands import run_ask, run_budget, run_history, run_pr
 from discreet.cli.release_commands import build_publish_app, run_assess, run_verify
 from discreet.cli.service_commands import run_serve
 from discreet.cli.terminal import escape_unprintable
-from discreet.errors import DiscreetError, Internal, InvalidInput
+from discreet.errors import DiscreetError, ErrorCode, Internal, InvalidInput
 
 EXAMPLE_HINT = "work/ is made by: python -m discreet.sample work"
 EXAMPLE_LEDGER = "work/registry.discreet/ledger.db"
@@ -183,7 +183,8 @@ def _convert_error(error: Exception) -> DiscreetError:
     """Turn any error into one of ours, with nothing in it that may come from the data."""
     if isinstance(error, typer.TyperException):
         message = error.format_message().rstrip(".")[:MAX_MESSAGE_LENGTH]
-        return InvalidInput(f"{message} See --help" if message.endswith("?") else f"{message}; see --help")
+        code: ErrorCode = "unknown-name" if message.startswith("No such") else "invalid-input"
+        return InvalidInput(f"{message} See --help" if message.endswith("?") else f"{message}; see --help", code=code)
     if isinstance(error, DiscreetError) and not isinstance(error, Internal):
         return error
     return Internal("an internal error; nothing about the data is shown")

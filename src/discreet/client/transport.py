@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -144,14 +145,20 @@ def build_reply_error(status: int, body: bytes, address: str, token: str = "", d
     if problem.get("type") == "/problems/unauthenticated":
         return error_class(INVALID_TOKEN)
     if problem.get("type") == "/problems/not-found" and dataset:
-        return error_class(DATASET_NOT_FOUND.format(dataset[:40]))
-    message = "".join(character if character.isprintable() else " " for character in detail[:MAX_MESSAGE_LENGTH])
+        suggestion = re.search(r"; did you mean [^;?]*\?$", detail)
+        hint = "" if suggestion is None else suggestion[0]
+        return error_class(_replace_unprintable(f"{DATASET_NOT_FOUND.format(dataset[:40])}{hint}"), code="unknown-name")
+    message = _replace_unprintable(detail[:MAX_MESSAGE_LENGTH])
     error = error_class(message.replace(token, "...") if token else message)
     error.code = next((code for code in ERROR_CODES if code == problem.get("code")), error_class.code)
     position = SqlPosition.from_json(problem.get("position"))
     if position is not None and not (token and token in position.text):
         error.set_position(position)
     return error
+
+
+def _replace_unprintable(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def build_problem_error(problem: object) -> DiscreetError:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cache, partial
+from typing import get_args
 
 from anyio import to_thread
 from fastapi import FastAPI, Request
@@ -37,6 +38,7 @@ from discreet.service.middleware.deadline import (
 )
 from discreet.service.openapi import build_openapi, get_operation_id
 from discreet.service.problems import HttpProblem, problem_from_error, problem_from_status
+from discreet.suggestions import find_similar_names
 
 API_ROUTERS = (
     admin_routes.operation_router,
@@ -208,8 +210,8 @@ def _add_exception_handlers(api: FastAPI) -> None:
             return render_refusal(request, problem)
         return problem.to_response()
 
-    async def handle_validation_error(_: Request, error: Exception) -> Response:
-        return HttpProblem("invalid-input", _describe_invalid_request(error)).to_response()
+    async def handle_validation_error(request: Request, error: Exception) -> Response:
+        return _describe_invalid_request(request, error).to_response()
 
     for kind in (HttpProblem, DiscreetError, Exception):
         api.add_exception_handler(kind, handle_error)
@@ -224,17 +226,34 @@ def _list_allowed_methods(request: Request) -> str:
     return ", ".join(sorted({method for methods in method_lists for method in methods}))
 
 
-def _describe_invalid_request(error: Exception) -> str:
-    """Name the place that does not fit; never what was sent."""
+def _describe_invalid_request(request: Request, error: Exception) -> HttpProblem:
+    """Name the place that does not fit, and a field of a similar name; never what was sent."""
     errors = list(error.errors()) if isinstance(error, RequestValidationError) else []
     plain_message = PLAIN_MESSAGES.get(errors[0].get("ctx", {}).get("pattern", errors[0]["type"])) if errors else None
     if plain_message is not None:
-        return plain_message
+        return HttpProblem("invalid-input", plain_message)
     places = [_format_location(fault.get("loc", ())) for fault in errors] or ["the body"]
     message = _describe_fault(errors[0]["type"], errors[0].get("ctx", {})) if errors else "it is not JSON"
     if places.count(places[0]) > 1:  # a union tells of each of its kinds
         message = "it is none of the kinds that are allowed there"
-    return f"{places[0]} does not fit what GET /openapi.json says: {message}"
+    is_unknown = bool(errors) and errors[0]["type"] == "extra_forbidden"
+    if is_unknown:
+        similar_names = find_similar_names(str(errors[0]["loc"][-1]), _list_body_fields(request))
+        message += f"; did you mean {' or '.join(map(repr, similar_names))}?" if similar_names else ""
+    code = "unknown-name" if is_unknown else "invalid-input"
+    return HttpProblem("invalid-input", f"{places[0]} does not fit what GET /openapi.json says: {message}", code=code)
+
+
+def _list_body_fields(request: Request) -> list[str]:
+    """List the fields that the body of a route may have."""
+    body = getattr(request.scope.get("route"), "body_field", None)
+    names: dict[str, None] = {}
+    kinds = [body.field_info.annotation] if body is not None else []
+    while kinds:
+        kind = kinds.pop()
+        names |= dict.fromkeys(getattr(kind, "model_fields", ()))
+        kinds += get_args(kind)
+    return list(names)
 
 
 def _describe_fault(kind: str, context: Mapping[str, object]) -> str:

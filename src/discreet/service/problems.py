@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
@@ -18,6 +18,7 @@ from discreet.errors import (
     Unavailable,
     Unsupported,
 )
+from discreet.suggestions import find_similar_names
 
 MEDIA_TYPE = "application/problem+json"
 INTERNAL_DETAIL = "an internal error; nothing about the data is shown"
@@ -101,12 +102,18 @@ PROBLEM_EXAMPLE: Mapping[str, str | int | None] = {
 
 
 class PositionDocument(BaseModel):
-    """The place in the SQL that a problem is about, counted from 1, and the line it is in."""
+    """The place in the SQL that a problem is about; lines and columns count from 1.
+
+    `text` is the line, or of a long line the part around the place, which begins at `text_column` of it; `marked` has
+    it with carets in a second line.
+    """
 
     line: int
     column: int
     length: int
     text: str
+    text_column: int
+    marked: str
 
 
 class ProblemDocument(BaseModel):
@@ -178,9 +185,14 @@ def explain_problem(name: str) -> dict[str, object]:
     return PROBLEM_TYPES_BY_NAME[name].to_json() | {"explanation": EXPLANATIONS[name]}
 
 
-def build_not_found() -> HttpProblem:
-    """Build the one refusal for what is not there and for what is not the sender's."""
-    return HttpProblem("not-found")
+def build_not_found(name: str = "", visible_names: Collection[str] = ()) -> HttpProblem:
+    """Build the one refusal for what is not there and for what is not the sender's.
+
+    It may suggest a similar name of those that the sender sees, and so depends on nothing that the sender does not.
+    """
+    similar_names = find_similar_names(name, visible_names)
+    hint = f"; did you mean {' or '.join(map(repr, similar_names))}?" if similar_names else ""
+    return HttpProblem("not-found", f"{DEFAULT_DETAILS['not-found']}{hint}" if hint else "")
 
 
 def problem_from_status(status: int) -> HttpProblem:

@@ -99,9 +99,9 @@ def require_custodian(request: Request) -> Principal:
 def enter_dataset(request: Request, dataset: str, rehearsal: bool = False) -> DatasetContext:
     """Find a data set that is there and granted; from then on its deadline holds."""
     service, principal = get_service(request), get_principal(request)
-    served_dataset = service.registry.find_dataset(dataset)
-    if served_dataset is None or dataset not in list_visible_datasets(service, principal):
-        raise build_not_found()
+    served_dataset, visible_names = service.registry.find_dataset(dataset), list_visible_datasets(service, principal)
+    if served_dataset is None or dataset not in visible_names:
+        raise build_not_found(dataset, visible_names)
     state, deadline = get_request_state(request.scope), served_dataset.config.deadline
     state.deadline, state.dataset = deadline, served_dataset.schema.name
     release_barrier = _skip_wait if state.build_barrier is None else state.build_barrier(deadline).wait

@@ -228,6 +228,7 @@ def _render_question_page(
         "preview": preview,
         "key": generate_identifier(),
         "alert": None,
+        "mistake": None,
         "given": True,
     } | variables
     values |= {"where": get_dataset_urls(context), "schema": schema, "schema_text": json.dumps(schema)}
@@ -248,8 +249,9 @@ def _render_question_refusal(
     if problem.name in {"not-found", "internal"}:
         raise problem
     status = PROBLEM_TYPES_BY_NAME[problem.name].status
-    alert, key = problem.to_json()["detail"], form.get_text("key")
-    return _render_question_page(request, context, _read_fields(form), status, alert=alert, key=key)
+    variables: dict[str, Any] = {"alert": problem.to_json()["detail"], "key": form.get_text("key")}
+    mistake = None if problem.position is None else problem.position.mark()
+    return _render_question_page(request, context, _read_fields(form), status, mistake=mistake, **variables)
 
 
 def _read_fields(form: ConsoleForm) -> dict[str, object]:

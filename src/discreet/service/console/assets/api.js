@@ -2,9 +2,10 @@
 
 /** A refusal, in the service's own sentence. */
 export class Problem extends Error {
-  constructor(status, sentence) {
+  constructor(status, sentence, position = null) {
     super(sentence);
     this.status = status;
+    this.position = position;
   }
 }
 
@@ -33,7 +34,7 @@ export async function call(method, path, body, signal) {
   const reply = await sent(method, path, body, signal);
   if (reply.status === 401) location.assign("/console/?why=ended");
   const told = reply.status === 204 ? null : await reply.json().catch(() => null);
-  if (!reply.ok) throw new Problem(reply.status, told?.detail ?? `the service refused with status ${reply.status}`);
+  if (!reply.ok) throw new Problem(reply.status, told?.detail ?? `the service refused with status ${reply.status}`, told?.position);
   return told;
 }
 

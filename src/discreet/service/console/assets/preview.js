@@ -60,7 +60,13 @@ export function preview(form, panel, api) {
     for (const name of ["tiles", "figures"]) slot(name).hidden = hidden;
     if (hidden) stand("", false);
   };
-  const refused = (sentence) => {
+  const mistake = document.getElementById("mistake");
+  const refused = (sentence, position = null) => {
+    // Where the mistake is a place in the SQL, it is shown below the SQL with its carets.
+    mistake.hidden = !position;
+    mistake.querySelector("pre").textContent = position?.marked ?? "";
+    mistake.querySelector("p").textContent = position ? sentence : "";
+    form.elements.question.setAttribute("aria-invalid", String(Boolean(position)));
     say("problem", sentence);
     slot("problem").hidden = !sentence;
     hide(Boolean(sentence));
@@ -101,7 +107,7 @@ export function preview(form, panel, api) {
       working(false, "Nothing was charged and no row was read.");
     } catch (error) {
       if (error.name === "AbortError") return;
-      refused(error.message);
+      refused(error.message, error.position);
       working(false, "");
     }
   });
