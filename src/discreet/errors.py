@@ -162,6 +162,13 @@ class DiscreetError(Exception):
         self.position = position
         self.add_note(position.mark())
 
+    def describe(self, message: str) -> InvalidInput:
+        """Build the error that says in other words where this one was found, with its code and position."""
+        error = InvalidInput(message, code=self.code)
+        if self.position is not None:
+            error.set_position(self.position)
+        return error
+
 
 class InvalidInput(DiscreetError, ValueError):
     """The caller can mend it.

@@ -41,7 +41,7 @@ def test_one_or_two_slips_are_recognized(typed: str, meant: list[str]) -> None:
 def test_the_nearest_names_are_suggested_and_at_most_three() -> None:
     codes = [f"A{number:02}" for number in range(20)]
     assert find_similar_names("A0X", codes) == ["A00", "A01", "A02"]
-    assert find_similar_names("column", ["columns", "colums", "kolumn"]) == ["columns", "kolumn"]
+    assert find_similar_names("column", ["columns", "collumms", "kolumn"]) == ["columns", "kolumn"]
 
 
 def count_slips_by_definition(word: str, other: str) -> int:

@@ -60,7 +60,7 @@ from discreet.query.predicates import FALSE, TRUE
 from discreet.query.query import Aggregate, Query
 from discreet.query.validate import validate_query
 from discreet.schema import Schema
-from discreet.suggestions import build_unknown_name_error
+from discreet.suggestions import find_similar_names, list_names
 
 
 def plan(
@@ -99,9 +99,14 @@ def _check_mechanism(planned: Plan, request: PlanRequest) -> None:
     names = dict.fromkeys([*(measurement.name for measurement in best.measurements), *weighed])
     offered = [name for name in names if name != request.mechanism and _is_offered(best, name, request)]
     is_partial = len(planned.query.aggregates) > 1
-    advice = "or ask for its aggregates one by one" if is_partial else "" if offered else "leave mechanism out"
+    similar_names = find_similar_names(request.mechanism or "", offered)
+    hints = [f"did you mean {' or '.join(map(repr, similar_names))}"] if similar_names else []
+    hints += [f"choose {list_names(offered)}"] if offered and not similar_names else []
+    hints += ["ask for its aggregates one by one"] if is_partial else []
+    hint = " or ".join(hints or ["leave mechanism out"]) + ("?" if similar_names else "")
     place = f"for {'all aggregates of ' if is_partial else ''}this question"
-    raise build_unknown_name_error("mechanism", request.mechanism or "", offered, place=place, advice=advice)
+    name = (request.mechanism or "")[:60]
+    raise InvalidInput(f"mechanism {name!r} is not on offer {place}; {hint}", code="unknown-name")
 
 
 def _is_offered(best: Plan, name: str, request: PlanRequest) -> bool:

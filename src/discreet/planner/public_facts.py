@@ -116,7 +116,7 @@ def read_structural_zeros(schema: Schema) -> StructuralZeros:
         try:
             query = parse_sql(f"SELECT COUNT(*) FROM {schema.name} WHERE {text}", schema)
         except (InvalidInput, Unsupported) as error:
-            raise InvalidInput(f"what is declared impossible, {text[:60]!r}, cannot be read: {error}") from None
+            raise error.describe(f"what is declared impossible, {text[:60]!r}, cannot be read: {error}") from None
         if query.keys or any(schema.column(name).private_keys for name in list_predicate_columns(query.where)):
             raise InvalidInput(
                 f"what is declared impossible, {text[:60]!r}, must be a condition on columns with public domains"
@@ -260,7 +260,7 @@ def _parse_published(statistic: PublishedStatistic, schema: Schema) -> CountQuer
     try:
         query = parse_sql(statistic.question, schema)
     except (InvalidInput, Unsupported) as error:
-        raise InvalidInput(f"{name} cannot be read: {error}") from None
+        raise error.describe(f"{name} cannot be read: {error}") from None
     kinds = [aggregate.function for aggregate in query.aggregates]
     if kinds != ["count"] or query.keys or query.presentation.having:
         raise InvalidInput(f"{name} must be one count of rows, such as SELECT COUNT(*) FROM {schema.name}")

@@ -211,7 +211,10 @@ def _add_exception_handlers(api: FastAPI) -> None:
         return problem.to_response()
 
     async def handle_validation_error(request: Request, error: Exception) -> Response:
-        return _describe_invalid_request(request, error).to_response()
+        message = _describe_invalid_request(error, _list_body_fields(request))
+        return HttpProblem(
+            "invalid-input", message, code="unknown-name" if _is_unknown_field(error) else ""
+        ).to_response()
 
     for kind in (HttpProblem, DiscreetError, Exception):
         api.add_exception_handler(kind, handle_error)
@@ -226,22 +229,24 @@ def _list_allowed_methods(request: Request) -> str:
     return ", ".join(sorted({method for methods in method_lists for method in methods}))
 
 
-def _describe_invalid_request(request: Request, error: Exception) -> HttpProblem:
+def _describe_invalid_request(error: Exception, known_fields: Sequence[str] = ()) -> str:
     """Name the place that does not fit, and a field of a similar name; never what was sent."""
     errors = list(error.errors()) if isinstance(error, RequestValidationError) else []
     plain_message = PLAIN_MESSAGES.get(errors[0].get("ctx", {}).get("pattern", errors[0]["type"])) if errors else None
     if plain_message is not None:
-        return HttpProblem("invalid-input", plain_message)
+        return plain_message
     places = [_format_location(fault.get("loc", ())) for fault in errors] or ["the body"]
     message = _describe_fault(errors[0]["type"], errors[0].get("ctx", {})) if errors else "it is not JSON"
     if places.count(places[0]) > 1:  # a union tells of each of its kinds
         message = "it is none of the kinds that are allowed there"
-    is_unknown = bool(errors) and errors[0]["type"] == "extra_forbidden"
-    if is_unknown:
-        similar_names = find_similar_names(str(errors[0]["loc"][-1]), _list_body_fields(request))
-        message += f"; did you mean {' or '.join(map(repr, similar_names))}?" if similar_names else ""
-    code = "unknown-name" if is_unknown else "invalid-input"
-    return HttpProblem("invalid-input", f"{places[0]} does not fit what GET /openapi.json says: {message}", code=code)
+    if _is_unknown_field(error) and (similar_names := find_similar_names(str(errors[0]["loc"][-1]), known_fields)):
+        message += f"; did you mean {' or '.join(map(repr, similar_names))}?"
+    return f"{places[0]} does not fit what GET /openapi.json says: {message}"
+
+
+def _is_unknown_field(error: Exception) -> bool:
+    errors = error.errors() if isinstance(error, RequestValidationError) else []
+    return bool(errors) and errors[0]["type"] == "extra_forbidden"
 
 
 def _list_body_fields(request: Request) -> list[str]:

@@ -18,6 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from pydantic_core.core_schema import ErrorType
 
+from discreet.errors import ERROR_CODES, SqlPosition
 from discreet.service.api.models import Ask
 from discreet.service.app import FAULT_MESSAGES, _describe_fault, _describe_invalid_request
 from support.command_line import Outcome, digest_files, run_discreet, run_successfully, write_registry
@@ -67,16 +68,22 @@ def new_schema_path(tmp_path: Path) -> Path:
 
 
 def assert_refused(folder: Path, words: tuple[object, ...], code: int, says: str) -> None:
-    """One sentence with the exit code of its kind, the same in JSON; not a file is changed and nothing is charged."""
+    """One sentence with the exit code of its kind, the same in JSON; not a file is changed and nothing is charged.
+
+    Below the sentence stands at most the line of SQL that it is about, with carets.
+    """
     before, spent = digest_files(folder), compute_head(folder)
     text_outcome, document_outcome = run_discreet(*words), run_discreet(*words, "--json")
     assert (text_outcome.code, document_outcome.code) == (code, code), text_outcome.err
-    assert is_one_sentence(text_outcome.err), text_outcome.err
-    assert says in text_outcome.err
+    error = document_outcome.document["error"]
+    sentence, *marked = text_outcome.err.splitlines(keepends=True)
+    assert is_one_sentence(sentence), text_outcome.err
+    assert says in sentence
     assert text_outcome.out == ""
-    assert document_outcome.document["error"]["message"] == text_outcome.err.removeprefix("discreet: ").removesuffix(
-        "\n"
-    )
+    assert error["message"] == sentence.removeprefix("discreet: ").removesuffix("\n")
+    assert error["code"] in ERROR_CODES
+    position = SqlPosition.from_json(error["position"])
+    assert marked == ([] if position is None else [f"  {line}\n" for line in position.mark().split("\n")])
     assert (digest_files(folder), compute_head(folder)) == (before, spent)
 
 
@@ -182,12 +189,15 @@ def test_every_fault_that_a_library_finds_is_told_in_our_words() -> None:
         (DEEP, "32"),
         (DEEPEST, "20000 characters"),
         (f"{FROM_REGISTRY} WHERE ABS(age) > 30", ""),
-        ("SELECT COUNT(*) FROM (SELECT * FROM registry)", "the table and its lookups by name"),
+        ("SELECT COUNT(*) FROM (SELECT * FROM registry)", "subquery"),
         (f"{FROM_REGISTRY} WHERE age > (SELECT AVG(age) FROM registry)", ""),
         (JOIN, "chapters"),
         (f"{FROM_REGISTRY}; DROP TABLE registry", "one"),
         (f"{FROM_REGISTRY} WHERE income > 1e400", "number"),
-        ("SELECT AVG(salary) FROM registry", "age, sex, education, occupation, income"),
+        (
+            "SELECT AVG(salary) FROM registry",
+            "use one of age, sex, education, occupation, income",
+        ),
         ("SELECT AVG(person_id) FROM registry", ""),
         ('{"from": "registry", "select": [{"count": "*"}]}', ""),
         ("", ""),
@@ -267,7 +277,7 @@ GRAMMAR = "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17
         (MEDIAN, "38 or so", GRAMMAR),
         (MEAN, "normal(30000, 4000) on [0", GRAMMAR),
         ("SELECT MODE(sex) FROM registry", "normal(1, 2)", 'weights to its categories, such as {"F": 1, "M": 3}'),
-        ("SELECT MODE(sex) FROM registry", '{"F": 1, "X": 2}', "a value that it does not have, 'X'"),
+        ("SELECT MODE(sex) FROM registry", '{"F": 1, "X": 2}', "unknown category 'X' in the prior of sex"),
         (MEDIAN, '{"F": 1, "M": 3}', "age is a number; its prior must be over numbers"),
         (COUNT, '{"F": 1, "M": 3}', "COUNT is a number; its prior must be over numbers"),
         ("SELECT MEDIAN(admitted) FROM registry", "normal(2018, 2)", "a date such as 2024-02-29, got '2018'"),

@@ -652,7 +652,8 @@ def test_a_ledger_that_was_changed_is_caught(schema_path: Path) -> None:
     connection.close()
     broken = run_discreet("ledger", "verify", ledger, "--json")
     assert broken.code == 6
-    assert broken.document["error"] == {"kind": "ClaimFailed", "exit": 6, "message": broken.err[len("discreet: ") : -1]}
+    error = {"kind": "ClaimFailed", "code": "claim-failed", "exit": 6, "message": broken.err[len("discreet: ") : -1]}
+    assert broken.document["error"] == error | {"position": None}
 
 
 def test_a_ledger_may_be_in_postgresql(schema_path: Path, postgres: str) -> None:

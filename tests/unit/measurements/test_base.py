@@ -264,6 +264,21 @@ def test_a_name_that_does_not_fit_is_refused_with_those_that_do(
     assert "\n" not in str(refusal.value)
 
 
+def test_a_name_that_does_not_fit_all_aggregates_is_not_offered_again() -> None:
+    """Each of them is on offer for one aggregate, and none that is refused is offered."""
+    declared_schema = declare()
+    text = "SELECT COUNT(*), SUM(age) FROM t WHERE smoker"
+    for mechanism in ("staircase", "permute-and-flip on ranks"):
+        with pytest.raises(InvalidInput, match=f"mechanism '{mechanism}' is not on offer for all") as refusal:
+            plan(declared_schema, parse_sql(text, declared_schema), 1, mechanism=mechanism)
+        assert refusal.value.code == "unknown-name"
+        assert mechanism not in str(refusal.value).partition(";")[2]
+        assert "ask for its aggregates one by one" in str(refusal.value)
+    single = parse_sql("SELECT SUM(age) FROM t WHERE smoker", declared_schema)
+    with pytest.raises(InvalidInput, match="did you mean 'staircase'\\?$"):
+        plan(declared_schema, single, 1, mechanism="stiarcase")
+
+
 def test_a_mechanism_is_text() -> None:
     declared_schema = declare()
     with pytest.raises((InvalidInput, Unsupported)):

@@ -560,17 +560,17 @@ def test_a_trimmed_mean_can_be_refined_by_a_distance() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("TRIMMED_MEAN(age)", "with the share left out at either end"),
-        ("TRIMMED_MEAN(age, 0.1, 0.2)", "with the share left out at either end"),
+        ("TRIMMED_MEAN(age)", "the share left out at either end"),
+        ("TRIMMED_MEAN(age, 0.1, 0.2)", "the share left out at either end"),
         ("TRIMMED_MEAN(age, 0)", "above 0 and below 0.5"),
         ("TRIMMED_MEAN(age, 0.5)", "above 0 and below 0.5"),
         ("TRIMMED_MEAN(age, -0.1)", "above 0 and below 0.5"),
         ("TRIMMED_MEAN(age, 0.0000001)", "at most six digits"),
-        ("TRIMMED_MEAN(sex, 0.1)", "is of numbers"),
-        ("TRIMMED_MEAN(day, 0.1)", "is of numbers"),
+        ("TRIMMED_MEAN(sex, 0.1)", "takes a column of numbers"),
+        ("TRIMMED_MEAN(day, 0.1)", "takes a column of numbers"),
         ("TRIMMED_MEAN(*, 0.1)", "only COUNT takes"),
         ("TRIM_MEAN(age, 0.1)", "write TRIMMED_MEAN"),
-        ("TRIMMED_MEAN(age, 0.1) FILTER (WHERE age > 20)", "FILTER is for counts"),
+        ("TRIMMED_MEAN(age, 0.1) FILTER (WHERE age > 20)", "FILTER stands after counts"),
     ],
 )
 def test_a_trimmed_mean_that_is_not_one_is_refused(text: str, message: str) -> None:

@@ -275,7 +275,7 @@ def test_the_question_stands_in_the_schema() -> None:
     ("question", "why"),
     [
         ("SELECT COUNT(*) FROM other", "cannot be read: "),
-        ("SELECT COUNT(*) FROM people WHERE height > 2", "cannot be read: there is no column 'height'"),
+        ("SELECT COUNT(*) FROM people WHERE height > 2", "cannot be read: unknown column 'height'"),
         ("COUNT", "cannot be read: "),
         ("SELECT AVG(age) FROM people", "must be one count of rows, such as SELECT COUNT[(][*][)] FROM people"),
         ("SELECT COUNT(*), COUNT(sex) FROM people", "must be one count of rows"),
@@ -290,6 +290,7 @@ def test_a_bad_question_is_refused_before_anything_else(question: str, why: str,
         with pytest.raises(InvalidInput, match=f"^the question of what is published as 'women' {why}") as refusal:
             act(file)
         assert refusal.value.exit_code == 2
+        assert (refusal.value.position is None) == ("must be one count" in why)
     assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "people.yaml"}
 
 

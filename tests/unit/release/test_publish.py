@@ -313,7 +313,7 @@ REFUSED_WORDS = {
     "no method": ([], 2, "discreet publish private-linked SCHEMA"),
     "the method after the schema": (["old.yaml", "--method", "mdav"], 2, "discreet publish mdav SCHEMA"),
     "a sweep after the schema": (["old.yaml", "--sweep", "k=3..5"], 2, "discreet publish sweep SCHEMA"),
-    "unknown method": (["magic", "-k", 5], 2, "is none of them"),
+    "unknown method": (["magic", "-k", 5], 2, "unknown method 'magic'"),
     "no k": (["mdav"], 2, "needs k"),
     "k of 1": (["mdav", "-k", 1], 2, "at least 2"),
     "k above n": (["mdav", "-k", 5000], 2, f"only {PATIENTS} rows"),

@@ -256,12 +256,17 @@ PLAIN = "must be a plain number such as 0.5, 3 or 1e-6, got"
             "{kind: nominal, categories: [a], keys: private}",
             "column x needs exactly one of categories, taxonomy and keys: private, for its values",
         ),
+        (
+            "{kind: integr, lower: 0, upper: 9}",
+            "the kind of x must be one of integer, number, boolean, date, ordinal, nominal, got 'integr'; "
+            "did you mean 'integer'?",
+        ),
         ("{kind: nominal, keys: public}", "keys of x must be one of private, got 'public'"),
         (
             "{kind: nominal, keys: private, missing: a}",
             "missing of x cannot be declared, since its keys are private; leave it out",
         ),
-        ("{kind: nominal, categories: [a, b], missing: c}", "x has no value 'c'; it has a, b"),
+        ("{kind: nominal, categories: [a, b], missing: c}", "unknown category 'c' of column x; use one of a, b"),
         (
             "{kind: integer, lower: 0, upper: 9, missing: 10}",
             "missing of x must be one of its values, within its bounds and on its step, got '10'",
@@ -281,12 +286,16 @@ PLAIN = "must be a plain number such as 0.5, 3 or 1e-6, got"
         ),
         (
             "{kind: boolean, lower: 0}",
-            "column x of kind boolean has no key 'lower'; it may have kind, role, missing, missing_values",
+            "unknown key 'lower' of column x of kind boolean; use one of kind, role, missing, missing_values",
         ),
         (
             "{kind: integer, lowest: 0, upper: 9}",
-            "column x has no key 'lowest'; it may have kind, role, missing, missing_values, lower, upper, step, "
-            "counts, categories, taxonomy, keys",
+            "unknown key 'lowest' of column x; did you mean 'lower'?",
+        ),
+        (
+            "{kind: integer, minimum: 0, upper: 9}",
+            "unknown key 'minimum' of column x; use one of kind, role, missing, missing_values, lower, upper, step, "
+            "counts, categories, taxonomy and 1 more",
         ),
         ("integer", "column x must be a mapping such as {kind: ...}"),
         (
@@ -301,8 +310,8 @@ def test_a_column_is_refused_in_one_sentence(declaration: str, sentence: str) ->
 
 
 KEYS = (
-    "name, source, neighbours, units, unit, budget, analyst_budget, models, individual_dp_reason, individual_queries, "
-    "partition, published, impossible, lookups, columns"
+    "name, source, neighbours, units, unit, budget, analyst_budget, models, individual_dp_reason, individual_queries "
+    "and 5 more"
 )
 FIRST_63 = "must be 1 to 63 letters, digits and _, no digit first, got"
 
@@ -310,7 +319,8 @@ FIRST_63 = "must be 1 to 63 letters, digits and _, no digit first, got"
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("budget: {", "buget: {", f"the schema has no key 'buget'; it may have {KEYS}"),
+        ("budget: {", "buget: {", "unknown key 'buget' of the schema; did you mean 'budget'?"),
+        ("budget: {", "cap: {", f"unknown key 'cap' of the schema; use one of {KEYS}"),
         ("budget: {epsilon: 1}\n", "", "the schema needs budget; add it as budget: ..."),
         ("name: t", "name: my table", f"name {FIRST_63} 'my table'"),
         ("name: t", "name: 1t", f"name {FIRST_63} '1t'"),
@@ -407,7 +417,7 @@ FIRST_63 = "must be 1 to 63 letters, digits and _, no digit first, got"
             "epsilon: 1, delta: 0.1}\nmodels: [approx-dp, individual-dp]\nindividual_dp_reason: a study",
             "the models approx-dp and individual-dp cannot stand together; choose one",
         ),
-        ("name: t", "name: t\npartition: y", "there is no column 'y'; there are x"),
+        ("name: t", "name: t\npartition: y", "unknown column 'y'; use x"),
         (
             "{kind: boolean}}",
             "{kind: integer, lower: 0, upper: 1}}\npartition: x",
@@ -495,7 +505,7 @@ def test_what_is_undecided_is_named() -> None:
         "neighbours, epsilon of budget, lower of column x, categories of column y"
     )
     many = ", ".join(f"x{place}: DECIDE" for place in range(20))
-    assert read_refusal(SMALLEST_SCHEMA.replace("x: {kind: boolean}", many)).endswith("column x11, ...")
+    assert read_refusal(SMALLEST_SCHEMA.replace("x: {kind: boolean}", many)).endswith("column x9 and 10 more")
 
 
 @given(st.text(max_size=200))
@@ -579,7 +589,10 @@ def test_wordnet_extracts_are_read(name: str, leaves: int) -> None:
     [
         ("{", 'the taxonomy of x is not valid JSON; write {"parents": {"child": "parent"}}'),
         ("[" * 100_000, 'the taxonomy of x is not valid JSON; write {"parents": {"child": "parent"}}'),
-        ('{"a": "b"}', "the taxonomy of x has no key 'a'; it may have parents, mapping, attribute, source, n_concepts"),
+        (
+            '{"a": "b"}',
+            "unknown key 'a' of the taxonomy of x; use one of parents, mapping, attribute, source, n_concepts",
+        ),
         ("[]", "the taxonomy of x must be a mapping such as {parents: ...}"),
         ('{"parents": []}', 'parents in the taxonomy of x must be a mapping such as {"child": "parent"}'),
         (

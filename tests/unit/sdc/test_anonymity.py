@@ -251,7 +251,7 @@ def test_the_measures_are_json_with_exact_text() -> None:
     [
         (lambda: measure_anonymity(MEDICAL, []), "quasi-identifiers are a list of column names"),
         (lambda: measure_anonymity(MEDICAL, ["born", "born"]), "each once"),
-        (lambda: measure_anonymity(MEDICAL, ["age"]), "there is no column 'age'"),
+        (lambda: measure_anonymity(MEDICAL, ["age"]), "unknown column 'age'"),
         (lambda: measure_anonymity({"a": np.array([])}, ["a"]), "has no rows"),
         (
             lambda: measure_anonymity(MEDICAL, ["born"], recursive_l=1),

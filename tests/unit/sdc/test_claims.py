@@ -595,7 +595,7 @@ def test_rows_and_names_are_checked() -> None:
     few = {name: values[:5] for name, values in original.items()}
     with pytest.raises(InvalidInput, match="the original has 5 rows and the release 300"):
         check_claim(ANONYMOUS, average_ages(original), ["age"], original=few)
-    with pytest.raises(InvalidInput, match="there is no column 'size'"):
+    with pytest.raises(InvalidInput, match="unknown column 'size'"):
         check_claim(ANONYMOUS, original, ["size"])
     for claim in (Guarantee.t_closeness(2, "ratio"), PROBABLY_ANONYMOUS):
         with pytest.raises(InvalidInput, match="of confidential columns; name them"):

@@ -369,9 +369,9 @@ def test_row_keys_tell_rows_apart_beyond_64_bits() -> None:
     [
         ({"k": 1}, "k must be a whole number of at least 2"),
         ({"k": 5}, "only 4 rows"),
-        ({"quasi": "what"}, "there is no column 'what'"),
+        ({"quasi": "what"}, "unknown column 'what'"),
         ({"quasi": ()}, "quasi must list at least one column"),
-        ({"loss": "much"}, "loss is one of precision, discernibility, class-size, ncp"),
+        ({"loss": "much"}, "loss must be one of precision, discernibility, class-size, ncp"),
         ({"suppress": 1}, "from 0 to below 1"),
         ({"keep": "age"}, "is a quasi-identifier and in keep"),
         ({"hierarchies": {"pay": [5]}}, "which is not a quasi-identifier"),

@@ -472,7 +472,7 @@ TABLE = {
         (lambda: mdav_id(TABLE, 2, []), "at least one column"),
         (lambda: mdav_id(TABLE, 2, ["age", "age"]), "each once"),
         (lambda: mdav_id(TABLE, 2, [3]), "by its name"),
-        (lambda: mdav_id(TABLE, 2, "wage"), "there is no column 'wage'"),
+        (lambda: mdav_id(TABLE, 2, "wage"), "unknown column 'wage'"),
         (lambda: mdav_id(TABLE, 2, "same"), "'same' has the same value in every row"),
         (lambda: mdav_id(TABLE, 2, "empty"), "'empty' has no values"),
         (lambda: mdav_id(TABLE, 2, "text", kinds={"text": "numeric"}), "declared numeric and holds text"),

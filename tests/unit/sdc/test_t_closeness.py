@@ -361,7 +361,7 @@ def test_a_huge_t_asks_for_no_more_buckets_than_are_made() -> None:
         ({"quasi": "c"}, "both quasi-identifier and confidential"),
         ({"confidential": "same"}, "has the same value in every row"),
         ({"confidential": "none"}, "all are missing"),
-        ({"confidential": "what"}, "there is no column 'what'"),
+        ({"confidential": "what"}, "unknown column 'what'"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(change: dict[str, object], words: str) -> None:

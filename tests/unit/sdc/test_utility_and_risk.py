@@ -565,7 +565,7 @@ ONE = {"x": np.arange(3.0)}
         (lambda: compare_release(ONE, {"x": np.arange(2.0)}), "side by side"),
         (lambda: compare_release(ONE, {"y": np.arange(3.0)}), "no column in common"),
         (lambda: compare_release({"x": np.zeros(0)}, {"x": np.zeros(0)}), "without rows"),
-        (lambda: compare_release(ONE, ONE, ("z",)), "there is no column 'z'"),
+        (lambda: compare_release(ONE, ONE, ("z",)), "unknown column 'z'"),
         (lambda: compare_release(ONE, ONE, 3), "lists of names"),
         (lambda: compare_release(ONE, ONE, tolerance=-1), "tolerance must be"),
         (lambda: compare_release(ONE, ONE, tolerance=NAN), "tolerance must be"),
