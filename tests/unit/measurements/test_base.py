@@ -275,7 +275,7 @@ def test_a_name_that_does_not_fit_all_aggregates_is_not_offered_again() -> None:
         assert mechanism not in str(refusal.value).partition(";")[2]
         assert "ask for its aggregates one by one" in str(refusal.value)
     single = parse_sql("SELECT SUM(age) FROM t WHERE smoker", declared_schema)
-    with pytest.raises(InvalidInput, match="did you mean 'staircase'\\?$"):
+    with pytest.raises(InvalidInput, match=r"did you mean 'staircase'\?$"):
         plan(declared_schema, single, 1, mechanism="stiarcase")
 
 
