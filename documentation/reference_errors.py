@@ -7,8 +7,18 @@ import inspect
 from documentation.markdown import format_code, format_table, join_parts
 
 from discreet import errors
-from discreet.errors import DiscreetError
+from discreet.errors import ERROR_CODES, DiscreetError, InvalidInput, SqlPosition
 from discreet.service.problems import EXPLANATIONS, PROBLEM_TYPES, ProblemType
+from discreet.suggestions import build_unknown_name_error
+
+EXAMPLE_SQL = "SELECT AVG(incme) FROM registry WHERE smoker"
+
+
+def _build_example() -> InvalidInput:
+    error = build_unknown_name_error("column", "incme", ("age", "income", "smoker"), "unknown-column")
+    start = EXAMPLE_SQL.index("incme")
+    error.set_position(SqlPosition.locate(EXAMPLE_SQL, start, start + len("incme")))
+    return error
 
 
 def list_kinds() -> list[type[DiscreetError]]:
@@ -25,7 +35,7 @@ def list_undocumented(kinds: list[type[DiscreetError]], sorts: tuple[ProblemType
 
 def format_page() -> str:
     """The whole page."""
-    kinds = list_kinds()
+    kinds, example = list_kinds(), _build_example()
     return join_parts(
         "# Errors",
         "Everything discreet raises on purpose is a `DiscreetError`. A message says what was asked, what is allowed "
@@ -33,9 +43,26 @@ def format_page() -> str:
         "service.",
         format_table(("class", "exit code", "HTTP status", "problem"), [_format_line(kind) for kind in kinds]),
         *(_format_section(kind) for kind in kinds),
+        "## Codes { #codes }",
+        "`error.code` says what went wrong, for programs. A code never changes its meaning, and codes may be added; "
+        "sentences are for people and may change in any version. The code is `code` in the command's JSON (`--json`) "
+        "and in the service's problems; a problem without a class has its own name there, such as `not-found`.",
+        format_table(
+            ("code", "what went wrong"), [(format_code(code), meaning) for code, meaning in ERROR_CODES.items()]
+        ),
+        "## Positions in SQL { #positions }",
+        "An error about a place in a question's SQL has a `position`: `line` and `column` from 1, the `length` in "
+        "characters, and `text`, the line, or of a long line the part around the place, which begins at `text_column` "
+        "of it. `position.mark()`, or `marked` in JSON, writes the line with carets below the place. A traceback and "
+        "the command show it below the message, and the console below the SQL. All other errors, and those about a "
+        "`Query`, have none.",
+        "```text\n" + "\n".join(example.__notes__) + "\n```",
+        "A name with a slip of one or two letters gets a suggestion: `" + str(example) + "`. Where no name is "
+        "similar, at most ten are listed, and how many more there are.",
         "## Problems of the service",
         "A refusal is `application/problem+json` (RFC 9457). `type` is its address, under which the service explains "
-        "it; `kind` and `exit` name the class of the library, where there is one.",
+        "it; `kind` and `exit` name the class of the library, where there is one, `code` the code and `position` the "
+        "place in the SQL, where the problem is about one.",
         format_table(
             ("problem", "status", "title", "when it comes, what to do"),
             [_format_problem(sort) for sort in PROBLEM_TYPES],

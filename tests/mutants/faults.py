@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     audit,
     custodian,
+    errors,
     estimation,
     ledger,
     measurements,
@@ -35,6 +36,7 @@ FAULTS: tuple[Fault, ...] = (
     *custodian.FAULTS,
     *service.FAULTS,
     *audit.FAULTS,
+    *errors.FAULTS,
 )
 PACKAGES = tuple(sorted({fault.package for fault in FAULTS}))
 """Where there are faults."""

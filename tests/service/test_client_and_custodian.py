@@ -239,6 +239,26 @@ def test_refusals_are_the_library_s(live: Live) -> None:
             call()
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT AVG(agee) FROM registry",
+        "SELECT AVG(age)\n\tFROM registy",
+        "SELECT COUNT(*) FROM registry WHERE sex = 'ß漢'",
+        f"SELECT COUNT(*) FROM registry WHERE {'age > 20 AND ' * 50} agee > 3",
+    ],
+)
+def test_a_mistake_in_sql_is_the_same_error_here_and_there(live: Live, question: str) -> None:
+    """Its sentence, its code and its place."""
+    errors = []
+    for ask in (live.client().answer, live.custodian.answer):
+        with pytest.raises(InvalidInput) as raised:
+            ask(question, epsilon=1)
+        errors.append((str(raised.value), raised.value.code, raised.value.position, raised.value.__notes__))
+    assert errors[0] == errors[1]
+    assert errors[0][2] is not None
+
+
 def test_a_key_of_another_request_is_refused(live: Live) -> None:
     ours = live.client()
     ours.answer(COUNT, epsilon=0.01, fresh=True, key="this one")

@@ -91,6 +91,47 @@ def test_a_refused_question_costs_nothing(service: InProcessService) -> None:
     assert spent(service) == "0"
 
 
+@pytest.mark.parametrize("path", ["answers", "previews"])
+def test_a_mistake_in_sql_has_its_code_and_position(service: InProcessService, path: str) -> None:
+    """As the package raises it, also where the question is hostile; other problems have a code too."""
+    mistakes = (
+        ("SELECT AVG(agee) FROM registry", "unknown-column", "agee", "did you mean 'age'"),
+        ("SELECT COUNT(*)\nFROM registry WHERE sex = 'f'", "unknown-category", "'f'", "use one of"),
+        ("SELECT COUNT(* FROM registry", "syntax", "(", "not closed"),
+        (f"SELECT '\x1b[31m<b>\t{'x' * 15_000}' FROM registry", "unsupported-sql", None, "allowed here"),
+        (f"SELECT COUNT(*) FROM registry WHERE agee > 3 {' ' * 20_000}", "invalid-input", None, ""),
+    )
+    for question, code, marked, words in mistakes:
+        reply = service.post("ann", f"{HOME}/{path}", COUNT | {"question": question})
+        problem = reply.json()
+        assert (reply.status_code, problem["code"]) == (400, code), problem
+        assert words in problem["detail"]
+        assert len(reply.content) < 5000
+        position = problem["position"]
+        if marked is not None:
+            place = position["text"][position["text_column"] - 1 :][: position["length"]]
+            assert place == marked
+            assert question.split("\n")[position["line"] - 1][position["column"] - 1 :].startswith(marked)
+        assert position is None or position["marked"].replace("\n", "").isprintable()
+    assert service.post("ann", f"{HOME}/{path}", COUNT | {"epsilon": "-1"}).json()["code"] == "invalid-input"
+    unknown = service.post("ann", f"{HOME}/{path}", COUNT | {"intervall": True}).json()
+    assert (unknown["code"], unknown["position"]) == ("unknown-name", None)
+    assert unknown["detail"].endswith("did you mean 'interval'?")
+
+
+def test_only_own_priors_are_suggested(service: InProcessService) -> None:
+    """Another analyst's are not told of."""
+    for who, name in (("ann", "ages_of_men"), ("bob", "ages_of_mice")):
+        assert service.call(who, "PUT", f"/v1/priors/{name}", {"prior": "normal(40, 9)"}).is_success
+    refused = service.post("ann", f"{HOME}/previews", COUNT | {"prior": "@ages_of_mne"}).json()
+    assert "did you mean 'ages_of_men'" in refused["detail"]
+    hidden, absent = (
+        service.post("ann", f"{HOME}/previews", COUNT | {"prior": f"@{name}"}).json()["detail"]
+        for name in ("ages_of_mice", "ages_of_mine")
+    )
+    assert hidden.replace("ages_of_mice", "ages_of_mine") == absent
+
+
 def test_running_out_is_told_as_on_the_command_line(service: InProcessService) -> None:
     for epsilon in ("0.6", "0.4"):
         assert service.post("ann", f"{HOME}/answers", COUNT | {"epsilon": epsilon, "fresh": True}).status_code == 201

@@ -420,6 +420,19 @@ def test_every_way_of_not_being_there_is_one_reply(guarded_service: Guarded) -> 
     assert replies["no such path"][0] == 404
 
 
+def test_only_data_sets_that_are_granted_are_suggested(guarded_service: Guarded) -> None:
+    """A name like one that is not granted is told as any other."""
+    replies = {
+        name: guarded_service.by_token("ann", "GET", f"/v1/datasets/{name}/budget")
+        for name in ("registyr", "clinci", "clinic", "nowhere")
+    }
+    assert "did you mean 'registry'?" in replies["registyr"].text
+    assert {repr(list_visible(replies[name])) for name in ("clinci", "clinic")} == {
+        repr(list_visible(replies["nowhere"]))
+    }
+    assert "did you mean 'clinic'?" in guarded_service.by_token("cus", "GET", "/v1/datasets/clinci/budget").text
+
+
 def test_an_answer_is_of_one_data_set(guarded_service: Guarded) -> None:
     """Not even a custodian, who sees all data sets, finds it under another."""
     answer = guarded_service.create(f"{REAL}/answers", COUNT)

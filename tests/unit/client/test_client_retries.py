@@ -32,6 +32,7 @@ from discreet.client.transport import (
     Transport,
     parse_service_address,
 )
+from discreet.errors import SqlPosition
 from support.client_service import service
 from support.scripted_service import (
     ScriptedService,
@@ -183,6 +184,32 @@ def test_a_refusal_of_somebody_else_is_told_in_our_words(
     with pytest.raises(error, match=r"127\.0\.0\.1") as raised:
         build_client(service, retries=1).budget()
     assert "html" not in str(raised.value)
+
+
+PLACE = SqlPosition.locate("SELECT AVG(agee) FROM registry", 11, 15)
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "position"),
+    [
+        ({"code": "unknown-column", "position": PLACE.to_json()}, "unknown-column", PLACE),
+        ({"code": "unknown-column", "position": None}, "unknown-column", None),
+        ({"code": "budget-exceeded"}, "budget-exceeded", None),
+        ({}, "invalid-input", None),
+        ({"code": "of tomorrow", "position": {"line": 3}}, "invalid-input", None),
+        ({"code": ["syntax"], "position": PLACE.to_json() | {"text": TOKEN + "x" * 20}}, "invalid-input", None),
+    ],
+)
+def test_a_refusal_has_the_code_and_the_position_that_were_sent(
+    service: ScriptedService, problem: dict[str, object], code: str, position: SqlPosition | None
+) -> None:
+    """What an older or a foreign service sends is left out; the token is never shown."""
+    document = {"title": "a title", "status": 400, "detail": "one sentence", "kind": "InvalidInput"}
+    service.then(build_reply(document | problem, 400))
+    with pytest.raises(InvalidInput) as raised:
+        build_client(service).answer(QUESTION, epsilon=0.1)
+    assert (str(raised.value), raised.value.code, raised.value.position) == ("one sentence", code, position)
+    assert getattr(raised.value, "__notes__", []) == ([] if position is None else [position.mark()])
 
 
 def test_a_sentence_is_one_line_and_not_huge(service: ScriptedService) -> None:

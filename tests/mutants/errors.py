@@ -1,0 +1,98 @@
+"""Faults in errors: what they mark, what they suggest and what programs read of them."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+FAULTS = (
+    Fault(
+        "carets-one-off",
+        "The carets stand one character to the right of the mistake.",
+        "A person corrects what is right, and looks for the mistake in vain.",
+        "errors.py",
+        "length, text, start - first + 1)",
+        "length, text, start - first + 2)",
+        ("unit/test_errors.py::test_carets_stand_below_the_place",),
+    ),
+    Fault(
+        "wide-characters-count-once",
+        "A wide character is counted as one cell of a terminal.",
+        "After Chinese or Japanese text the carets stand to the left of the mistake.",
+        "errors.py",
+        '1 + (east_asian_width(char) in "WF")',
+        "1",
+        ("unit/test_errors.py::test_carets_stand_below_the_place",),
+    ),
+    Fault(
+        "positions-with-control-characters",
+        "A position keeps the characters that do not print.",
+        "A name in a question moves the cursor of who reads the error.",
+        "errors.py",
+        'char if char.isprintable() else " " for char in text)',
+        "char for char in text)",
+        ("unit/test_errors.py::test_any_text_is_marked_within_the_width",),
+    ),
+    Fault(
+        "calls-marked-without-their-end",
+        "The place of a call ends before the parenthesis that closes it.",
+        "The carets leave out a part of the mistake.",
+        "query/sql_parser.py",
+        'part.meta.get(CLOSE, part.meta["end"]) + 1',
+        'part.meta["end"] + 1',
+        ("unit/query/test_sql_parser.py::test_all_else_is_refused_in_a_sentence",),
+    ),
+    Fault(
+        "dissimilar-names-suggested",
+        "Any name with up to five slips is suggested.",
+        "'Did you mean' names what nobody meant.",
+        "suggestions.py",
+        "max_slips = 1 if len(word) <= SHORT_NAME_LENGTH else 2",
+        "max_slips = 5",
+        ("unit/test_suggestions.py::test_one_or_two_slips_are_recognized",),
+    ),
+    Fault(
+        "exchanged-letters-are-two-slips",
+        "Two letters that were exchanged count as two slips.",
+        "Of a short name the most frequent slip gets no suggestion.",
+        "suggestions.py",
+        "slips = min(slips, before_last[j - 2] + 1)",
+        "slips = min(slips, before_last[j - 2] + 2)",
+        ("unit/test_suggestions.py::test_one_or_two_slips_are_recognized",),
+    ),
+    Fault(
+        "eleven-names-listed",
+        "A refusal lists more than ten names.",
+        "A sentence becomes a page where a column has hundreds of categories.",
+        "suggestions.py",
+        "MAX_LISTED_NAMES = 10",
+        "MAX_LISTED_NAMES = 1000",
+        ("unit/test_suggestions.py::test_ten_names_are_listed_and_how_many_more_there_are",),
+    ),
+    Fault(
+        "code-lost-over-http",
+        "The service sends the name of the problem in the place of the error's code.",
+        "Programs cannot tell a mistyped column from any other mistake.",
+        "service/problems.py",
+        "None, error.code, error.position)",
+        'None, "", error.position)',
+        ("service/test_service.py::test_a_mistake_in_sql_has_its_code_and_position",),
+    ),
+    Fault(
+        "position-lost-by-the-client",
+        "The client leaves the position of an error out.",
+        "An error shows no carets where the question was sent to a service.",
+        "client/transport.py",
+        "        error.set_position(position)\n",
+        "        pass\n",
+        ("unit/client/test_client_retries.py::test_a_refusal_has_the_code_and_the_position_that_were_sent",),
+    ),
+    Fault(
+        "data-sets-of-others-suggested",
+        "A data set that is not found suggests any of the service's, granted or not.",
+        "An analyst learns the names of data sets of others.",
+        "service/api/dependencies.py",
+        "raise build_not_found(dataset, visible_names)",
+        "raise build_not_found(dataset, service.registry.names)",
+        ("service/test_service_access.py::test_only_data_sets_that_are_granted_are_suggested",),
+    ),
+)
