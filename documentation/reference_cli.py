@@ -48,7 +48,11 @@ def list_shown_parameters(command: TyperCommand) -> list[Parameter]:
 
 def list_exit_codes() -> dict[int, str]:
     """What every exit code means, from the errors themselves."""
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and kind is not errors.DiscreetError]
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.DiscreetError) and kind is not errors.DiscreetError
+    ]
     words_by_code = {
         kind.exit_code: f"{get_first_paragraph(kind.__doc__ or '')} {format_code(kind.__name__)}" for kind in kinds
     }

@@ -203,12 +203,12 @@ def test_a_refused_question_comes_back_as_it_was_filled_in(unspent: InProcessSer
 @pytest.mark.parametrize("action", ["ask", "preview"])
 def test_a_mistake_is_marked_below_the_sql(unspent: InProcessService, action: str) -> None:
     """The line and its carets, as text; the field is described by them, and only where there is a mistake."""
-    question = "SELECT COUNT(*) FROM registry\nWHERE <b>agee > 3"
+    question = "SELECT COUNT(*) FROM registry\nWHERE agee <> '<b>'"
     page = Browser(unspent, "ann").send(f"{ASK}/{action}", QUESTION | {"question": question}, ASK)
     assert page.status_code == 400
-    assert "<pre>WHERE &lt;b&gt;agee &gt; 3\n      ^</pre>" in page.text
+    assert "<pre>WHERE agee &lt;&gt; &#39;&lt;b&gt;&#39;\n      ^^^^</pre><p>Unknown column" in page.text
     assert 'aria-describedby="mistake question-hint" aria-invalid="true"' in page.text
-    assert "<b>agee" not in page.text
+    assert "<b>" not in page.text
     fine = Browser(unspent, "ann").send(f"{ASK}/preview", QUESTION, ASK)
     assert '<div id="mistake" class="mistake" hidden><pre></pre><p></p></div>' in fine.text
     assert "aria-invalid" not in fine.text

@@ -122,7 +122,7 @@ def test_a_mistake_in_sql_has_its_code_and_position(service: InProcessService, p
 def test_only_own_priors_are_suggested(service: InProcessService) -> None:
     """Another analyst's are not told of."""
     for who, name in (("ann", "ages_of_men"), ("bob", "ages_of_mice")):
-        assert service.call(who, "PUT", f"/v1/priors/{name}", {"prior": "normal(40, 9)"}).is_success
+        assert service.call(who, "PUT", f"/v1/priors/{name}", {"text": "normal(40, 9)"}).is_success
     refused = service.post("ann", f"{HOME}/previews", COUNT | {"prior": "@ages_of_mne"}).json()
     assert "did you mean 'ages_of_men'" in refused["detail"]
     hidden, absent = (
