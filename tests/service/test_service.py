@@ -127,9 +127,9 @@ def test_only_own_priors_are_suggested(service: InProcessService) -> None:
     assert "did you mean 'ages_of_men'" in refused["detail"]
     hidden, absent = (
         service.post("ann", f"{HOME}/previews", COUNT | {"prior": f"@{name}"}).json()["detail"]
-        for name in ("ages_of_mice", "ages_of_mine")
+        for name in ("ages_of_mice", "ages_of_moth")
     )
-    assert hidden.replace("ages_of_mice", "ages_of_mine") == absent
+    assert hidden.replace("ages_of_mice", "ages_of_moth") == absent
 
 
 def test_running_out_is_told_as_on_the_command_line(service: InProcessService) -> None:

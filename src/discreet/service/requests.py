@@ -90,8 +90,7 @@ def expand_saved_prior(service: Service, analyst: str, prior: str) -> str:
     name = prior[1:]
     texts_by_name = {saved_prior.name: saved_prior.text for saved_prior in list_saved_priors(service.store, analyst)}
     if name not in texts_by_name:
-        advice = "or write the prior out"
-        raise build_unknown_name_error("saved prior", name, texts_by_name, place="of yours", advice=advice)
+        raise build_unknown_name_error("saved prior", name, texts_by_name, advice="or write the prior out")
     return texts_by_name[name]
 
 
