@@ -162,13 +162,6 @@ class DiscreetError(Exception):
         self.position = position
         self.add_note(position.mark())
 
-    def describe(self, message: str) -> InvalidInput:
-        """Build the error that says in other words where this one was found, with its code and position."""
-        error = InvalidInput(message, code=self.code)
-        if self.position is not None:
-            error.set_position(self.position)
-        return error
-
 
 class InvalidInput(DiscreetError, ValueError):
     """The caller can mend it.
@@ -241,3 +234,11 @@ class Internal(DiscreetError):
     exit_code = 1
     stored_name = "Internal"
     code: ErrorCode = "internal"
+
+
+def restate_error(error: DiscreetError, message: str) -> InvalidInput:
+    """Build the error that says in other words where another was found, with its code and position."""
+    restated = InvalidInput(message, code=error.code)
+    if error.position is not None:
+        restated.set_position(error.position)
+    return restated

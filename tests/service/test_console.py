@@ -402,6 +402,22 @@ def test_running_out_of_budget_is_a_plain_alert(asking: Page) -> None:
     assert grave(page) == []
 
 
+def test_a_mistake_is_marked_below_the_sql_as_it_is_typed(asking: Page) -> None:
+    """The line with its carets, as text; it goes when the mistake is corrected."""
+    page = asking
+    mistake, question = page.locator("#mistake"), page.locator("#question")
+    expect(mistake).to_be_hidden()
+    page.fill("#question", "SELECT COUNT(*)\nFROM registry WHERE agee <> '<b>'")
+    expect(mistake.locator("pre")).to_have_text("FROM registry WHERE agee <> '<b>'\n                    ^^^^")
+    expect(mistake.locator("p")).to_contain_text("did you mean 'age'?")
+    expect(question).to_have_attribute("aria-invalid", "true")
+    expect(question).to_have_accessible_description(re.compile("agee.*did you mean"))
+    assert grave(page) == []
+    page.fill("#question", "SELECT COUNT(*) FROM registry WHERE age > 3")
+    expect(mistake).to_be_hidden()
+    expect(question).to_have_attribute("aria-invalid", "false")
+
+
 def test_enter_in_a_field_asks_nothing_and_the_stored_answer_is_free(asking: Page) -> None:
     """Enter looks again; Ctrl+Enter in the SQL asks; the preview of what is stored says so."""
     page = asking

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.suggestions import build_unknown_name_error, count_slips, find_similar_names, list_names
+from discreet.errors import InvalidInput
+from discreet.schema import load_schema
+from discreet.suggestions import (
+    build_choice_error,
+    build_missing_file_error,
+    build_unknown_name_error,
+    count_slips,
+    find_similar_names,
+    list_names,
+)
 
 COLUMNS = ("age", "income", "smoker", "diagnosis", "education")
 WORDS = st.text("abc", max_size=7)
@@ -99,3 +109,29 @@ def test_long_lists_are_searched_quickly() -> None:
     start = time.process_time()
     assert find_similar_names("b_long_name_of_a_category_00x00xx", names) == []
     assert time.process_time() - start < 5
+
+
+def test_a_missing_file_suggests_one_beside_it(tmp_path: Path) -> None:
+    """By its name alone; where none is similar nothing of the folder is told."""
+    for name in ("registry.yaml", "registry.csv", "register.yaml\n", "secret.txt"):
+        (tmp_path / name).touch()
+    sentences = {
+        name: str(build_missing_file_error("it is not there", tmp_path / name, "check its name"))
+        for name in ("registyr.yaml", "regsitry.csv", "other.yaml", "below/registry.yaml", "r" * 5000, "a\0b")
+    }
+    assert sentences == {
+        "registyr.yaml": "it is not there; did you mean 'registry.yaml'?",
+        "regsitry.csv": "it is not there; did you mean 'registry.csv'?",
+    } | dict.fromkeys(("other.yaml", "below/registry.yaml", "r" * 5000, "a\0b"), "it is not there; check its name")
+    with pytest.raises(InvalidInput, match=r"did you mean 'registry\.yaml'") as refusal:
+        load_schema(tmp_path / "registri.yaml")
+    assert refusal.value.code == "unknown-name"
+
+
+@pytest.mark.parametrize("value", ["generalise", 7, None, ["mdav"]])
+def test_a_choice_is_refused_with_the_words_there_are(value: object) -> None:
+    error = build_choice_error("the method", value, ("mdav", "generalize"), " or a Method")
+    given = value if isinstance(value, str) else repr(value)
+    hint = "; did you mean 'generalize'?" if value == "generalise" else ""
+    assert str(error) == f"the method must be one of mdav, generalize or a Method, got {given!r}{hint}"
+    assert error.code == "unknown-name"

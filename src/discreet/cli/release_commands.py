@@ -24,6 +24,7 @@ from discreet.formatting import format_number
 from discreet.numeric import parse_rational
 from discreet.release.method_options import Option
 from discreet.release.methods import (
+    METHODS,
     PROTECTION_METHODS,
     SYNTHETIC_METHODS,
     ReleaseMethod,
@@ -31,7 +32,7 @@ from discreet.release.methods import (
     build_synthetic_recipes,
     list_synthetic_options,
 )
-from discreet.suggestions import build_unknown_name_error
+from discreet.suggestions import build_unknown_name_error, find_similar_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -85,7 +86,8 @@ class PublishGroup(TyperGroup):
             raise InvalidInput(
                 f"the method comes first: discreet publish {example} SCHEMA; see discreet publish --help"
             )
-        raise build_unknown_name_error("method", args[0], list(self.commands))
+        names = list(self.commands) if find_similar_names(args[0], self.commands) else list(METHODS)
+        raise build_unknown_name_error("method", args[0], names)
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
         """List the commands by panel, as Typer does with Rich alone."""

@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidInput, Unsupported
+from discreet.errors import InvalidInput, Unsupported, restate_error
 from discreet.formatting import format_cost
 from discreet.measurements.base import Measurement
 from discreet.numeric import parse_rational
@@ -116,7 +116,7 @@ def read_structural_zeros(schema: Schema) -> StructuralZeros:
         try:
             query = parse_sql(f"SELECT COUNT(*) FROM {schema.name} WHERE {text}", schema)
         except (InvalidInput, Unsupported) as error:
-            raise error.describe(f"what is declared impossible, {text[:60]!r}, cannot be read: {error}") from None
+            raise restate_error(error, f"what is declared impossible, {text[:60]!r}, cannot be read: {error}") from None
         if query.keys or any(schema.column(name).private_keys for name in list_predicate_columns(query.where)):
             raise InvalidInput(
                 f"what is declared impossible, {text[:60]!r}, must be a condition on columns with public domains"
@@ -260,7 +260,7 @@ def _parse_published(statistic: PublishedStatistic, schema: Schema) -> CountQuer
     try:
         query = parse_sql(statistic.question, schema)
     except (InvalidInput, Unsupported) as error:
-        raise error.describe(f"{name} cannot be read: {error}") from None
+        raise restate_error(error, f"{name} cannot be read: {error}") from None
     kinds = [aggregate.function for aggregate in query.aggregates]
     if kinds != ["count"] or query.keys or query.presentation.having:
         raise InvalidInput(f"{name} must be one count of rows, such as SELECT COUNT(*) FROM {schema.name}")

@@ -161,6 +161,8 @@ class ParsedQuestion:
     """Outputs, and whether falling."""
     limit: Fraction | None = None
     unit: str | None = None
+    unit_span: Span | None = field(default=None, compare=False, repr=False)
+    """That of FOR UNIT and the unit."""
     limit_span: Span | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
     """That of the table's name."""

@@ -299,14 +299,23 @@ def _resolve_nesting(question: ParsedQuestion, keys: Sequence[GroupKey], aggrega
 def _resolve_unit_query(question: ParsedQuestion, scope: Scope) -> Query:
     schema = scope.schema
     if not schema.individual_queries:
-        raise InvalidInput(f"the custodian of {schema.name} has not allowed questions about one unit; ask an aggregate")
+        with locate_errors(question.unit_span):
+            raise InvalidInput(
+                f"the custodian of {schema.name} has not allowed questions about one unit; ask an aggregate"
+            )
     is_plain = replace(question, items=(), unit=None) == ParsedQuestion(question.table, (), question.alias)
     expression = question.items[0].expression if len(question.items) == 1 else None
     if not (is_plain and isinstance(expression, QualifiedName)):
-        raise InvalidInput(f"a question about one unit is SELECT column FROM {schema.name} FOR UNIT '...', no more")
+        span = None if is_plain else question.unit_span
+        with locate_errors(span or join_spans(question.item_spans)):
+            raise InvalidInput(
+                f"a question about one unit is SELECT column FROM {schema.name} FOR UNIT '...', no more",
+                code="unsupported-sql",
+            )
     column = scope.find_column(expression)
     if column.private_keys:
-        raise InvalidInput(f"the values of {column.name} are not public, so one unit's cannot be asked for")
+        with locate_errors(expression.span):
+            raise InvalidInput(f"the values of {column.name} are not public, so one unit's cannot be asked for")
     outputs = (OutputColumn(_check_label(question.items[0].alias or column.name)),)
     return Query(schema.name, (), Presentation(outputs), unit=question.unit, column=column.name)
 

@@ -276,11 +276,12 @@ class _SqlParser(Parser):
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {}
 
 
-def parse_tree(text: str) -> tuple[exp.Select, str | None]:
-    """Parse one SELECT to its tree, and the unit that FOR UNIT names at its end."""
-    tokens, unit = _tokenize(text), None
+def parse_tree(text: str) -> tuple[exp.Select, str | None, ast.Span | None]:
+    """Parse one SELECT to its tree, and the unit that FOR UNIT names at its end with the place of that clause."""
+    tokens, unit, unit_span = _tokenize(text), None, None
     kinds = [token.token_type for token in tokens[-3:]]
     if len(tokens) > 3 and kinds == UNIT_TOKENS and tokens[-2].text.upper() == "UNIT":
+        unit_span = (tokens[-3].start, tokens[-1].end + 1)
         tokens, unit = tokens[:-3], tokens[-1].text
     converted_tokens = list(_convert_words(tokens))
     _check_commas(converted_tokens)
@@ -299,7 +300,7 @@ def parse_tree(text: str) -> tuple[exp.Select, str | None]:
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         raise InvalidInput(f"the SQL is not one question; write {QUESTION_SHAPE}", code="syntax")
     _note_places(trees[0], converted_tokens)
-    return trees[0], unit
+    return trees[0], unit, unit_span
 
 
 def _note_places(tree: exp.Select, tokens: Sequence[Token]) -> None:
@@ -508,7 +509,7 @@ COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {
 
 def parse_select(text: str) -> ast.ParsedQuestion:
     """Parse a question from SQL text; it is not yet resolved against a schema."""
-    tree, unit = parse_tree(text)
+    tree, unit, unit_span = parse_tree(text)
     check_node_parts(tree, *SELECT_PARTS)
     source = tree.args.get("from_")
     if source is None:
@@ -530,6 +531,7 @@ def parse_select(text: str) -> ast.ParsedQuestion:
         limit=_parse_limit(tree.args.get("limit")),
         limit_span=find_span(tree.args.get("limit")),
         unit=unit,
+        unit_span=unit_span,
         span=find_span(source),
         item_spans=tuple(map(find_span, tree.expressions)),
         group_spans=tuple(map(find_span, _list_group_parts(tree.args.get("group")))),

@@ -338,10 +338,14 @@ def test_one_unit_is_asked_for_one_column(item: str) -> None:
 
 
 def test_one_unit_is_asked_for_only_where_that_is_allowed() -> None:
-    with pytest.raises(InvalidInput, match="has not allowed"):
-        parse_sql("SELECT income FROM registry FOR UNIT 'p17'", MANY_ROWS)
-    with pytest.raises(InvalidInput, match="not public"):
-        parse_sql("SELECT city FROM registry FOR UNIT 'p17'", REGISTRY)
+    for schema, column, words, marked in (
+        (MANY_ROWS, "income", "has not allowed", "                            ^^^^^^^^^^^^^^"),
+        (REGISTRY, "city", "not public", "       ^^^^"),
+        (REGISTRY, "COUNT(*)", "no more", "       ^^^^^^^^"),
+    ):
+        with pytest.raises(InvalidInput, match=words) as refusal:
+            parse_sql(f"SELECT {column} FROM registry FOR UNIT 'p17'", schema)
+        assert refusal.value.__notes__[0].split("\n")[1] == marked
 
 
 ROLLUP_GIVES = r"gives one count of rows, COUNT\(\*\) or COUNT\(x\), and its totals"
