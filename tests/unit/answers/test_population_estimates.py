@@ -261,7 +261,7 @@ def test_a_mean_of_truth_values_is_their_proportion(smokers_custodian: Custodian
     ).posterior
     assert posterior is not None
     assert 0.1 < posterior.mean() < 0.4
-    with pytest.raises(InvalidInput, match="SUM is of numbers; smoker is boolean"):
+    with pytest.raises(InvalidInput, match="SUM takes a column of numbers, and smoker is boolean"):
         smokers_custodian.answer("SELECT SUM(smoker) FROM people", epsilon=1)
 
 

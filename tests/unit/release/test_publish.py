@@ -326,7 +326,7 @@ REFUSED_WORDS = {
         "the smallest t that is feasible",
     ),
     "weights that are none": (["mdav", "-k", 5, "--weights", "income"], 2, "weights"),
-    "a column that is not there": (["mdav", "-k", 5, "--keep", "nope"], 2, "no column"),
+    "a column that is not there": (["mdav", "-k", 5, "--keep", "nope"], 2, "unknown column"),
     "a kept quasi-identifier": (["mdav", "-k", 5, "--keep", "age"], 2, "not kept as it is"),
     "no such diversity": (["ir-swap", "-k", 5, "--diversity", "much"], 2, "distinct 3"),
     "a k of no column": (["ir-swap", "-k", 5, "--k-of", "income"], 2, "income=20"),
@@ -490,7 +490,7 @@ def test_assess_refuses_names_that_are_not_there(out: Path) -> None:
     for option in ("--quasi", "--confidential"):
         outcome = run_discreet("assess", schema_path, out, option, "Incom")
         assert outcome.code == 2
-        assert "no column 'Incom'" in outcome.err
+        assert "unknown column 'Incom'" in outcome.err
 
 
 def test_assess_tells_of_earlier_releases(out: Path, tmp_path: Path) -> None:

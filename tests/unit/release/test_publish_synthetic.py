@@ -232,7 +232,7 @@ REFUSED_WORDS: dict[str, tuple[list[object], int, str]] = {
     "no such column": (
         ["private-columns", "--epsilon", "1", "--column", "height"],
         2,
-        "no column 'height'",
+        "unknown column 'height'",
     ),
     "derived": (
         ["private-columns", "--epsilon", "1", "--column", "chapters.chapter"],

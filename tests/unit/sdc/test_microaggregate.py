@@ -334,7 +334,7 @@ MANY_CATEGORIES = {"c": np.array([str(i) for i in range(5000)], dtype=object)}
     [
         (VALUES, {"k": 1}, "k must be"),
         (VALUES, {"k": 11}, "only 10 rows"),
-        (VALUES, {"method": "magic"}, "a method is one of"),
+        (VALUES, {"method": "magic"}, "the method must be one of"),
         (np.zeros((9, 2)), {"method": "ranking"}, "ranks one column"),
         (np.zeros((9, 2, 2)), {}, "array of numbers"),
         ([], {}, "array of numbers"),

@@ -12,6 +12,7 @@ from discreet.errors import InvalidInput
 from discreet.schema.column import Column
 from discreet.schema.schema import Schema
 from discreet.sources.sql_dialects import ColumnOrigin
+from discreet.suggestions import find_similar_names, list_names
 
 Progress = Callable[[str], None]
 """Called with each stage as it begins: reading, normalising, bounding, writing."""
@@ -101,18 +102,17 @@ def refuse_columns(schema: Schema, present_columns: Sequence[str]) -> None:
     required_columns = list_required_columns(schema)
     if required_columns and not set(required_columns) & set(present_columns):
         # What the source has is not listed: where a file has no header it is the first row.
-        names = _format_names(required_columns)
+        names = list_names(required_columns)
         raise InvalidInput(f"the source has none of the columns {names}; check that it names its columns")
     for name in required_columns:
         if name not in present_columns:
-            raise InvalidInput(f"the source has no column {name}; it has {_format_names(present_columns)}")
+            similar_names = find_similar_names(name, present_columns)
+            hint = f"it has {list_names(present_columns)}"
+            if similar_names:
+                hint = f"is it called {' or '.join(map(repr, similar_names))} there?"
+            raise InvalidInput(f"the source has no column {name}; {hint}", code="unknown-column")
         if list(present_columns).count(name) > 1:
             raise InvalidInput(f"the source has more than one column {name}; leave one of them out")
-
-
-def _format_names(names: Sequence[str]) -> str:
-    short = [name[:40] for name in names[:30]]
-    return ", ".join(short) + (", ..." if len(names) > 30 else "")
 
 
 def refuse_kinds(schema: Schema, origins: Mapping[str, ColumnOrigin]) -> None:
