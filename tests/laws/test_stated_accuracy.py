@@ -27,9 +27,8 @@ from discreet.measurements.selection import CandidateSelection
 from discreet.planner.options import build_query_options
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
-from discreet.query import to_sql
+from discreet.query import parse_question, to_sql
 from discreet.query.scan import MISSING_CODE
-from discreet.query.validate import parse_question
 from discreet.sample import write_registry
 from discreet.schema import Column
 from support import small_tables

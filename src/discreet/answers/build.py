@@ -73,19 +73,31 @@ def build_answer(
     spent_epsilon: Mapping[str, Fraction | None],
     constraints: Sequence[StatedConstraint] = (),
 ) -> Answer:
-    """Build the reply, laid out as it was asked; `constraints` are what the analyst states of its count."""
-    outputs = plan.query.presentation.outputs
-    released: ReleasedBlocks | ReleasedCells
+    """Decode noisy outputs and explain them; `constraints` are what the analyst states of its count."""
+    released = decode_result(plan, noisy_result, question, constraints)
+    return explain_result(plan, released, question, paid_epsilon, entry, spent_epsilon)
+
+
+def decode_result(
+    plan: Plan, noisy_result: NoisyResult, question: str, constraints: Sequence[StatedConstraint] = ()
+) -> ReleasedBlocks | ReleasedCells:
+    """Decode noisy outputs into the rows of the reply, laid out as it was asked."""
     if plan.hierarchy is None:
-        released = _release_cells(plan, noisy_result, question, tuple(constraints))
-    else:
-        released = release_blocks(plan, plan.hierarchy, noisy_result, question)
-    accuracy, missed_accuracy = state_accuracy(plan, plan.confidence), ""
-    depends_on_rows = plan.target_accuracy is not None or any(reading.depends_on_rows for reading in plan.readings)
-    if plan.hierarchy is None and depends_on_rows:
-        intervals, single = released.compute_intervals(plan.confidence), len(noisy_result.cells) == 1
-        accuracy = state_answer_accuracy(plan, released.rows, intervals, single)
-        missed_accuracy = describe_missed_accuracy(plan, released.rows, intervals, single)
+        return _release_cells(plan, noisy_result, question, tuple(constraints))
+    return release_blocks(plan, plan.hierarchy, noisy_result, question)
+
+
+def explain_result(
+    plan: Plan,
+    released: ReleasedBlocks | ReleasedCells,
+    question: str,
+    paid_epsilon: Fraction,
+    entry: int | None,
+    spent_epsilon: Mapping[str, Fraction | None],
+) -> Answer:
+    """Say what the rows mean: how accurate they are, what is promised, what was paid, and what to doubt."""
+    outputs = plan.query.presentation.outputs
+    accuracy, missed_accuracy = _state_accuracy(plan, released)
     return Answer(
         question=question,
         columns=tuple(output.label for output in outputs),
@@ -107,6 +119,16 @@ def build_answer(
         joint_coverage=plan.coverage.format_sentence(0.95),
         details=released,
     )
+
+
+def _state_accuracy(plan: Plan, released: ReleasedBlocks | ReleasedCells) -> tuple[str, str]:
+    """The accuracy of an answer, and by how much it misses the one requested; of blocks it is known beforehand."""
+    depends_on_rows = plan.target_accuracy is not None or any(reading.depends_on_rows for reading in plan.readings)
+    if not isinstance(released, ReleasedCells) or not depends_on_rows:
+        return state_accuracy(plan, plan.confidence), ""
+    intervals, is_single = released.compute_intervals(plan.confidence), len(released.shown.noisy_result.cells) == 1
+    accuracy = state_answer_accuracy(plan, released.rows, intervals, is_single)
+    return accuracy, describe_missed_accuracy(plan, released.rows, intervals, is_single)
 
 
 @dataclass(frozen=True, eq=False)

@@ -253,12 +253,31 @@ def register_snapshot(
         return _register_locked(schema, dataset_dir, manifest, raw, name, disjoint, progress)
 
 
-def ensure_snapshot(schema: Schema, raw: object = None, progress: Progress = ignore_stage) -> Snapshot:
-    """Return the current snapshot, registered now if there is none; one that exists waits for no other registration."""
+def find_current_snapshot(schema: Schema) -> Snapshot | None:
+    """Return the snapshot that answers come from; None if there is none yet."""
+    manifest = DatasetDir(schema).read_manifest()
+    if manifest is None or not manifest.snapshots:
+        return None
+    require_layout(schema, manifest.snapshots[-1])
+    return manifest.snapshots[-1]
+
+
+def ensure_snapshot(
+    schema: Schema,
+    raw: object = None,
+    progress: Progress = ignore_stage,
+    before_registering: Callable[[Schema], object] | None = None,
+) -> Snapshot:
+    """Return the current snapshot, registered now if there is none; one that exists waits for no other registration.
+
+    `before_registering` may refuse by an error: then nothing is registered.
+    """
     _check_declarations(schema)
     dataset_dir = DatasetDir(schema)
     manifest = dataset_dir.read_manifest()
     if manifest is None or not manifest.snapshots:
+        if before_registering is not None:
+            before_registering(schema)
         with dataset_dir.lock():
             manifest = dataset_dir.read_manifest() or DatasetManifest.new(schema)
             if not manifest.snapshots:

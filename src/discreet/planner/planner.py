@@ -5,12 +5,12 @@ Aggregates that the schema does not make public share epsilon evenly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Unpack, cast
 
-from discreet.errors import Internal, InvalidInput, Unsupported
+from discreet.errors import BudgetExceeded, Internal, InvalidInput, Unsupported
 from discreet.estimation.grid_prior import GridPrior
 from discreet.measurements.additive import TOTAL_FUNCTIONS, AdditiveNoise, build_gaussian, build_laplace
 from discreet.measurements.base import AggregateRequest, Measurement, ReadingContext
@@ -57,7 +57,7 @@ from discreet.planner.workload import (
 from discreet.privacy.cost import PrivacyCost, compute_pure_cost
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.predicates import FALSE, TRUE
-from discreet.query.query import Aggregate, Query
+from discreet.query.query import Aggregate, CheckedQuery, Query
 from discreet.query.validate import validate_query
 from discreet.schema import Schema
 
@@ -79,7 +79,26 @@ def plan(
 
 def plan_query(schema: Schema, query: Query, request: PlanRequest) -> Plan:
     """Plan a question whose options were read already; the query is checked here, whoever built it."""
-    query = validate_query(query, schema)
+    return _plan_once(schema, validate_query(query, schema), request)
+
+
+def plan_question(
+    schema: Schema, query: CheckedQuery, request: PlanRequest, has_stored_answer: Callable[[Plan], bool]
+) -> Plan:
+    """Plan a question that was parsed; for an accuracy that the budget left cannot reach, only if it has an answer."""
+    try:
+        return _plan_once(schema, query, request)
+    except BudgetExceeded as refusal:
+        try:
+            uncapped_plan = _plan_once(schema, query, replace(request, max_epsilon=None))
+        except BudgetExceeded:  # no epsilon reaches it; only the first refusal says what is left
+            raise refusal from None
+        if not has_stored_answer(uncapped_plan):
+            raise
+        return uncapped_plan
+
+
+def _plan_once(schema: Schema, query: CheckedQuery, request: PlanRequest) -> Plan:
     _check_request(schema, query, request)
     if query.nesting:
         check_hierarchical(schema, query, request)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal, NewType, get_args
 
 from discreet.errors import InvalidInput
 from discreet.query.predicates import PREDICATES, TRUE, Predicate
@@ -166,6 +167,10 @@ class Query(CheckedValue):
             raise InvalidInput("a HISTOGRAM has one key, and a ROLLUP at least one")
 
 
+CheckedQuery = NewType("CheckedQuery", Query)
+"""A query that a text was resolved to, or that passed the same checks: only such a query is planned."""
+
+
 def _is_one_of(value: object, names: tuple[str, ...]) -> bool:
     return type(value) is str and value in names
 
@@ -218,6 +223,16 @@ def count_bins(key: GroupKey, schema: Schema) -> int:
 def count_key_cells(keys: Iterable[GroupKey], schema: Schema) -> list[int]:
     """Count the cells of each group key: its bins, and one where a value can be missing."""
     return [count_bins(key, schema) + schema.column(key.column).is_nullable for key in keys]
+
+
+def count_answer_numbers(query: Query, schema: Schema) -> int:
+    """How many numbers the reply has at most, over all its rows, from public facts."""
+    sizes = count_key_cells(query.keys, schema)
+    totals = range(len(sizes)) if query.nesting == "rollup" else ()
+    rows = math.prod(sizes) + sum(math.prod(sizes[:first]) for first in totals)
+    aggregate_numbers = sum(max(1, len(item.orders)) for item in query.aggregates)
+    output_numbers = sum(item.key is None for item in query.presentation.outputs)
+    return rows * max(1, aggregate_numbers, output_numbers)
 
 
 def format_aggregate_label(spelling: str, argument: str, order: Fraction | None = None) -> str:

@@ -22,7 +22,7 @@ from discreet.measurements.contribution_bounds import NOT_STATED
 from discreet.measurements.threshold import ThresholdedCount
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.planner.planner import plan
-from discreet.query.validate import parse_question
+from discreet.query import parse_question
 
 DRAWS = 200
 SCHEMA = """
