@@ -233,7 +233,7 @@ FAULTS = (
         "tail-mixed-into-priors-with-ends",
         "A heavy tail is mixed into a prior with ends also where the answer is drawn from it.",
         "With uniform(20, 30) one answer in eighty about a person lies outside: an impossible value is returned.",
-        "priors/heavy_tail.py",
+        "priors/prior.py",
         """    return not (is_sampled and is_bounded) if tail is None else tail
 """,
         "    return tail is not False\n",
@@ -300,7 +300,7 @@ FAULTS = (
         "one-name-with-and-without-a-tail",
         "Where numbers of a prior are no values of the column, a stored answer has one name with a tail and without.",
         "With values outside 22 to 30 impossible, a stored 60 is told.",
-        "priors/heavy_tail.py",
+        "priors/prior.py",
         "        return 4 if tail else 3\n",
         "        return 3\n",
         ("laws/test_within_prior.py::test_an_answer_with_a_tail_is_not_told_to_who_asks_without_one",),
@@ -309,7 +309,7 @@ FAULTS = (
         "one-name-for-two-laws-of-a-heavy-prior",
         "A heavy prior whose numbers are no values of the column has the name that another law had before.",
         "An answer drawn by the other law is told, with a posterior that is not its own.",
-        "priors/heavy_tail.py",
+        "priors/prior.py",
         """        return 5 if has_moved_values else 1
 """,
         """        return 2 if has_moved_values else 1
@@ -408,7 +408,7 @@ FAULTS = (
         "one-name-for-shapes-and-points",
         "An answer drawn from a shape has the name of one that was drawn from the points of its grid.",
         "A stored answer of another law is told, and its posterior is that of this one.",
-        "priors/heavy_tail.py",
+        "priors/prior.py",
         """    return COARSE_GRID_RULES[tail]
 """,
         "    return 1 if tail else 2\n",

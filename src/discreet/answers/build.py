@@ -40,7 +40,7 @@ from discreet.estimation.constraint_set import StatedConstraint
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.scan import Cell
-from discreet.schema.column import Value
+from discreet.schema.schema import Value
 
 FREE = Fraction(0)
 MAX_CHECKED_ROWS = 512
@@ -150,7 +150,7 @@ class ReleasedCells(AnswerDetails):
 
     def reconcile(self) -> ReconciledRows | None:
         """Make the counts fit what must be true of them; None where there are none."""
-        return self._reconciled
+        return self._reconciled if self.shown.has_counts else None
 
     @cached_property
     def _reconciled(self) -> ReconciledRows | None:

@@ -15,9 +15,9 @@ from discreet.measurements.base import NoisyOutputs
 from discreet.numeric import format_exact
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.priors.posterior import Posterior
-from discreet.query.query import HavingCondition, Presentation
+from discreet.query.query import COUNT_FUNCTIONS, HavingCondition, Presentation
 from discreet.schema import Column
-from discreet.schema.column import Interval, Value
+from discreet.schema.schema import Interval, Value
 
 SURPRISE_TAIL = 0.005
 """On either side: an answer in the 1 % tails of what the prior predicts."""
@@ -81,6 +81,11 @@ class ShownNumbers:
         """The numbers of a reply by name, and the measurement each is of."""
         outputs = self.decoder.plan.query.presentation.outputs
         return [(output.label, output.aggregate or 0) for output in outputs if output.key is None]
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether a count is among the numbers."""
+        return any(aggregate.function in COUNT_FUNCTIONS for aggregate in self.decoder.plan.query.aggregates)
 
     def list_cells(self) -> Iterator[tuple[NoisyOutputs, ...]]:
         """List the outputs of every row."""

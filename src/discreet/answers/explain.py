@@ -25,7 +25,7 @@ from discreet.measurements.base import Reading
 from discreet.numeric import EPOCH, format_exact
 from discreet.planner.plan import Plan
 from discreet.priors.posterior import Posterior
-from discreet.schema.column import Interval
+from discreet.schema.schema import Interval
 
 MAX_NAMES = 3
 """So many categories are named in a sentence."""

@@ -88,7 +88,8 @@ def run_check(
     """
     from discreet.custodian import Custodian
     from discreet.custodian.status import snapshot_to_json
-    from discreet.datasets.registration import find_current_snapshot, make_address_absolute
+    from discreet.datasets.integrity import find_current_snapshot
+    from discreet.datasets.registration import make_address_absolute
     from discreet.schema import load_schema
 
     declared = load_schema(schema)

@@ -228,7 +228,7 @@ def run_preview(
     from discreet.cli.screens import render_preview
     from discreet.custodian import preview_question, status
     from discreet.custodian.preview import NO_SNAPSHOT
-    from discreet.datasets.registration import find_current_snapshot
+    from discreet.datasets.integrity import find_current_snapshot
     from discreet.schema import load_schema
 
     text, declared = _read_question(question), load_schema(schema)

@@ -37,8 +37,17 @@ from discreet.custodian.measure import degrade_result, do_nothing, sample_noisy_
 from discreet.custodian.preview import Preview, preview_question
 from discreet.custodian.session import CountingSession, SessionLog, start_counting_session
 from discreet.datasets.dataset_dir import Snapshot, open_bound_ledger
-from discreet.datasets.integrity import LazySource, TrackedFiles, require_current, stat_files
-from discreet.datasets.registration import Progress, ensure_snapshot, ignore_stage, open_source, register_snapshot
+from discreet.datasets.integrity import (
+    LazySource,
+    Progress,
+    TrackedFiles,
+    ensure_snapshot,
+    ignore_stage,
+    open_source,
+    require_current,
+    stat_files,
+)
+from discreet.datasets.registration import register_snapshot
 from discreet.errors import DiscreetError, Internal, InvalidInput, Unavailable
 from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.ledger.charge import LedgerVerification, Receipt

@@ -254,6 +254,12 @@ def list_spellings(aggregate: Aggregate, schema: Schema) -> list[tuple[str, str]
     return [(name, argument) for name, function in FUNCTION_SPELLINGS.items() if function == aggregate.function]
 
 
+def check_question_text(text: str) -> None:
+    """Refuse the characters that not every engine can hold."""
+    if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
+        raise InvalidInput("a question must not hold NUL characters or halves of characters; write plain text")
+
+
 def format_full_number(value: Fraction) -> str:
     """A number in full as a decimal, or as a fraction where it has no end."""
     digits = 0

@@ -26,6 +26,7 @@ from discreet.query.query import (
     OutputColumn,
     Presentation,
     Query,
+    check_question_text,
     count_bins,
     format_key_label,
 )
@@ -87,7 +88,7 @@ def _check_conditions(where: Predicate, schema: Schema) -> None:
             if not all(type(text) is str for text in texts) or list(texts) != sorted(set(texts)):
                 raise InvalidInput(f"a condition on {column.name} has a list of texts, in order, each once")
             for text in texts:
-                ast.check_question_text(text)
+                check_question_text(text)
         elif not _are_ranges_valid(condition.ranges, column.lower, column.upper):
             raise InvalidInput(f"a condition on {column.name} has ranges of its codes, rising, none touching the next")
 
@@ -106,7 +107,7 @@ def _build_question(query: Query, schema: Schema) -> ast.ParsedQuestion:
         raise InvalidInput(f"there is no table {query.table[:40]!r}; ask FROM {schema.name}")
     layout = query.presentation
     if query.unit is not None:
-        ast.check_question_text(query.unit)
+        check_question_text(query.unit)
         name = _qualify_name(query.column or "", schema)
         items = tuple(ast.SelectItem(name, output.label) for output in layout.outputs)
         return ast.ParsedQuestion(query.table, items, unit=query.unit)
