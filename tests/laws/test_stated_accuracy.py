@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from discreet import Answer, Custodian, InvalidInput
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.custodian import preview_question
 from discreet.custodian.measure import ExactInputs, read_exact_inputs, sample_noisy_outputs
 from discreet.custodian.preview import Preview, build_preview

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from test_joint_sensitivity import build_wide_schema
 
 from discreet import Answer, Custodian
-from discreet.answers.build import explain_result
+from discreet.answers.explain import explain_result
 from discreet.custodian.measure import read_exact_inputs
 from discreet.ledger import Receipt
 from discreet.planner import domain_partition

@@ -26,8 +26,8 @@ STAGES = {
     "scan": ("sources", "custodian.measure", "scan_rows"),
     "measure": ("measurements", "custodian.measure", "sample_noisy_outputs"),
     "store": ("ledger", "ledger.ledger", "Ledger.store"),
-    "decode": ("answers", "answers.build", "decode_result"),
-    "explain": ("answers", "answers.build", "explain_result"),
+    "decode": ("answers", "answers.decode", "decode_result"),
+    "explain": ("answers", "answers.explain", "explain_result"),
 }
 """Each stage in order: the package that does its work, and the module and the name of the function that enters it."""
 LINE = "custodian.custodian"

@@ -17,14 +17,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from discreet.answers.answer import Answer
-from discreet.answers.build import (
-    FREE,
-    build_public_answer,
-    decode_result,
-    explain_result,
-    parse_result,
-    serialize_result,
-)
+from discreet.answers.decode import decode_result, parse_result, serialize_result
+from discreet.answers.explain import FREE, build_public_answer, explain_result
 from discreet.custodian.before_charge import (
     DEFAULT_ANALYST,
     build_plan_charge,
@@ -231,9 +225,9 @@ class Custodian:
         def finish() -> Answer:
             drawn_plan, noisy_result = self._read_stored(planned, request, stored)
             paid_epsilon = drawn_plan.epsilon if receipt.charged else FREE
-            released = decode_result(drawn_plan, noisy_result, sql, request.constraints)
-            answer = explain_result(drawn_plan, released, sql, paid_epsilon, receipt.entry, spent_epsilon)
-            return answer.with_note(self._note)
+            decoded = decode_result(drawn_plan, noisy_result, sql)
+            sums = paid_epsilon, receipt.entry, spent_epsilon
+            return explain_result(drawn_plan, decoded, sql, *sums, request.constraints).with_note(self._note)
 
         return finish
 

@@ -25,8 +25,7 @@ from discreet.planner.domain_partition import CountQuery, DomainGrid, lay_out_at
 from discreet.planner.plan import Candidate
 from discreet.privacy.cost import PrivacyCost
 from discreet.privacy.guarantee import Guarantee
-from discreet.query.canonical import simplify_within
-from discreet.query.predicates import AllOf, AnyOf, Predicate, build_whole_domain, complement_condition
+from discreet.query.predicates import AllOf, AnyOf, Predicate, build_whole_domain, complement_condition, simplify_within
 from discreet.query.query import Aggregate
 from discreet.query.scan import ScanMeasure
 from discreet.schema import Schema

@@ -1,7 +1,8 @@
-"""A question as a value: aggregates, group keys, presentation, and how its parts are labeled."""
+"""A question as a value: aggregates, group keys, presentation, its canonical text, and how its parts are labeled."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from fractions import Fraction
 from typing import Literal, NewType, get_args
 
 from discreet.errors import InvalidInput
-from discreet.query.predicates import PREDICATES, TRUE, Predicate
+from discreet.query.predicates import PREDICATES, TRUE, Predicate, build_canonical_form, build_predicate_sort_key
 from discreet.schema import Schema
 from discreet.untrusted import CheckedValue, copy_exact_number, has_exact_type
 
@@ -185,6 +186,36 @@ def _is_direction(pair: tuple[object, ...]) -> bool:
 
 def _is_tuple_of(parts: object, kind: type) -> bool:
     return type(parts) is tuple and all(type(part) is kind for part in parts)
+
+
+def format_canonical_query(query: Query) -> str:
+    """Format all of a question but its presentation as JSON text."""
+    payload = {
+        "table": query.table,
+        "aggregates": [_describe_aggregate(aggregate) for aggregate in query.aggregates],
+        "keys": [[key.column, key.width] for key in query.keys],
+        "where": build_canonical_form(query.where),
+        "unit": query.unit,
+        "column": query.column,
+    }
+    if query.nesting:
+        payload["nesting"] = query.nesting
+    return json.dumps(payload, sort_keys=True, separators=(",", ":"))
+
+
+def _describe_aggregate(aggregate: Aggregate) -> list[object]:
+    description: list[object] = [aggregate.function, aggregate.column, [str(q) for q in aggregate.orders]]
+    return description if aggregate.where == TRUE else [*description, build_canonical_form(aggregate.where)]
+
+
+def sort_aggregates(aggregates: Iterable[Aggregate]) -> tuple[Aggregate, ...]:
+    """Sort aggregates by function, column, filter and orders; first those without a filter."""
+    return tuple(sorted(aggregates, key=_build_aggregate_sort_key))
+
+
+def _build_aggregate_sort_key(aggregate: Aggregate) -> tuple[str, str, bool, str, tuple[Fraction, ...]]:
+    where = aggregate.where
+    return aggregate.function, aggregate.column or "", where != TRUE, build_predicate_sort_key(where), aggregate.orders
 
 
 FUNCTION_SPELLINGS: Mapping[str, AggregateFunction] = {

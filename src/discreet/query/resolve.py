@@ -11,7 +11,6 @@ from typing import cast
 from discreet.errors import InvalidInput
 from discreet.numeric import as_int, as_number_between, format_exact
 from discreet.query.ast import FunctionCall, HavingBound, OutputReference, ParsedQuestion, QualifiedName, SelectItem
-from discreet.query.canonical import sort_aggregates
 from discreet.query.predicates import InRanges, InTexts
 from discreet.query.query import (
     FUNCTION_SPELLINGS,
@@ -29,6 +28,7 @@ from discreet.query.query import (
     format_aggregate_label,
     format_full_number,
     format_key_label,
+    sort_aggregates,
 )
 from discreet.query.scope import Scope, resolve_filter, resolve_where
 from discreet.query.to_sql import format_filter, quote_column_name

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from discreet import Answer, Custodian, Unsupported
 from discreet.answers.answer import ALL_KEYS, Interval, PopulationEstimate
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.cli.screens import render_answer
 from discreet.custodian.measure import measure_plan, read_exact_inputs, sample_noisy_outputs
 from discreet.measurements.contribution_bounds import NOT_STATED
