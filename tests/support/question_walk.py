@@ -1,14 +1,21 @@
 """Walk a question through the package: which stages it takes, in order, and which modules run in each of them.
 
-`python -m support.question_walk` in `tests` prints the walk of `discreet ask` with a prior. A module is entered when a
-function that is written in it is called; what runs while a module is imported does not count.
+`python -m support.question_walk` in `tests` prints the walk of `discreet ask` with a prior, and the table of
+docs/architecture.md. A module is entered when a function that is written in it is called. What runs while a module is
+imported does not count, nor do the constructors that a dataclass gets by itself.
+
+A stage is entered when its function in `STAGES` is called, and left when that function returns. A package is entered
+once if its modules run in its own stage and in no other. Three things are not counted against that: packages of no
+stage, which any stage may use (`numeric`, `priors`, ...); `VALUES`, which a stage hands on; and `HANDED_ON`, since the
+custodian calls all stages, and a plan is made of measurements, each of which says what to scan, draws, and reads what
+was drawn. The ledger has two stages, because there are two durable commits.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,10 +37,14 @@ STAGES = {
     "explain": ("answers", "answers.explain", "explain_result"),
 }
 """Each stage in order: the package that does its work, and the module and the name of the function that enters it."""
+VALUES = ("query.query", "query.predicates", "planner.plan", "planner.options")
+"""The question, its conditions, the plan and the options: values of a package that later stages are handed."""
+HANDED_ON = ("custodian", "measurements")
+"""Packages whose modules may run in several stages: the caller of all, and what a plan holds for each of them."""
 LINE = "custodian.custodian"
 """The module of the functions that call the stages."""
-OPEN, BETWEEN, SHOW = "open", "between", "show"
-"""Before the first stage, between two of them, and after the last one."""
+OPEN, BETWEEN, SHOW, SEVERAL = "open", "between", "show", "in several"
+"""Before the first stage, between two of them, after the last one; and what runs in several stages."""
 QUESTION = "SELECT AVG(income) FROM registry WHERE sex = 'F'"
 OPTIONS = ("--epsilon", "0.1", "--prior", "normal(30000, 4000)", "--analyst", "ann")
 """The question with a prior that README.md asks first."""
@@ -53,21 +64,43 @@ class Walk:
         """Every module that was entered."""
         return {module for modules in self.modules.values() for module in modules}
 
-    @property
-    def shared(self) -> set[str]:
-        """The modules that ran in more than one part of the walk."""
-        return {module for module in self.entered if sum(module in inside for inside in self.modules.values()) > 1}
-
     def list_own(self, part: str) -> list[str]:
-        """The modules that ran in this part alone."""
-        return sorted(set(self.modules.get(part, ())) - self.shared)
+        """The modules of one part of the walk, each module being in one: see `_place`."""
+        return sorted(module for module in self.entered if self._place(module) == part)
+
+    def _place(self, module: str) -> str:
+        """A module of a stage's package is of the first stage it runs in; another one of its only stage, or several."""
+        stages = [stage for stage in STAGES if module in self.modules.get(stage, ())]
+        packages = {STAGES[stage][0] for stage in stages} - {"measurements"}
+        if not stages:
+            return next(part for part in (OPEN, BETWEEN, SHOW) if module in self.modules.get(part, ()))
+        if len(stages) == 1 or (module.split(".", maxsplit=1)[0] in packages and module not in VALUES):
+            return stages[0]
+        return SEVERAL
+
+    def find_strays(self) -> list[str]:
+        """Modules of a stage's package that ran in another stage, but for the values that stages hand on."""
+        packages = {package for package, _, _ in STAGES.values()} - {*HANDED_ON}
+        return [
+            f"{module} in {stage}"
+            for stage, (own_package, _, _) in STAGES.items()
+            for module in self.modules.get(stage, ())
+            if module.split(".")[0] in packages - {own_package} and module not in VALUES
+        ]
+
+    def list_table(self) -> list[str]:
+        """The rows of the table in docs/architecture.md: each part of the walk, its package and its own modules."""
+        parts = [(part, STAGES[part][0] if part in STAGES else "", self.list_own(part)) for part in (OPEN, *STAGES)]
+        parts += [(BETWEEN, "", self.list_own(BETWEEN)), (SHOW, "", self.list_own(SHOW))]
+        parts.append((SEVERAL, "", self.list_own(SEVERAL)))
+        return [f"| {part} | {package} | {' '.join(f'`{name}`' for name in names)} |" for part, package, names in parts]
 
     def __str__(self) -> str:
         lines = []
         for part in (OPEN, *STAGES, BETWEEN, SHOW):
             package = f" ({STAGES[part][0]})" if part in STAGES else ""
             lines.append(f"{part + package:22} {', '.join(self.list_own(part))}")
-        lines.append(f"{'in several of them':22} {', '.join(sorted(self.shared))}")
+        lines.append(f"{SEVERAL:22} {', '.join(self.list_own(SEVERAL))}")
         return "\n".join([*lines, f"{len(self.entered)} modules; stages: {' -> '.join(self.stages)}"])
 
 
@@ -128,12 +161,12 @@ def walk_question(folder: Path, question: str = QUESTION, options: tuple[str, ..
     """Walk `discreet ask` on the sample registry, which is registered before."""
     schema = write_registry(folder)
     run_successfully("check", schema)
-    ask: Callable[[], object] = lambda: run_successfully("ask", schema, question, *options)  # noqa: E731
     with record_walk() as walk:
-        ask()
+        run_successfully("ask", schema, question, *options)
     return walk
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary_folder:
-        print(walk_question(Path(temporary_folder)))
+        found = walk_question(Path(temporary_folder))
+        print("\n".join([*found.list_table(), ""]), found, sep="\n")
