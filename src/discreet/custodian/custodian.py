@@ -199,8 +199,8 @@ class Custodian:
     ) -> Callable[[], Answer]:
         """Take a question through its stages, each once and in order; docs/architecture.md has the picture.
 
-        Two of them, decode and explain, are done by what is returned: an answer takes most memory, and can wait for
-        its turn.
+        The scan and the measuring are in `_make_outputs`, since a stored answer needs neither. Decoding and explaining
+        are done by what is returned: an answer takes most memory, and can wait for its turn.
         """
         analyst = copy_text(analyst, "analyst")
         request = self._build_request(options, analyst)
