@@ -34,7 +34,7 @@ import pytest
 from scipy.stats import beta
 
 import discreet.custodian.custodian as custodian_module
-from discreet.custodian.preview import build_plan_charge
+from discreet.custodian.before_charge import build_plan_charge
 from discreet.errors import InvalidInput
 from discreet.measurements.additive import AdditiveNoise
 from discreet.measurements.contribution_bounds import ContributionBounds
@@ -50,8 +50,8 @@ from discreet.mechanisms.refinement import Refinement
 from discreet.mechanisms.selection_scores import Selection
 from discreet.mechanisms.staircase import Staircase
 from discreet.priors.prior import Prior
+from discreet.query import parse_question
 from discreet.query.query import Aggregate
-from discreet.query.validate import parse_question
 from support.random_questions import Ask, Pair, TrialResults, ask_by_sql, change_query, open_pair, try_plan, try_plans
 from support.real_losses import (
     Boxes,
@@ -267,13 +267,13 @@ def half_the_charge() -> Any:
 
 def rows_in_a_warning() -> Any:
     """The reply says how many rows the source has."""
-    real = custodian_module.Custodian._measure_plan
+    real = custodian_module.Custodian._make_outputs
 
-    def draw(self: Any, planned: Any) -> str:
+    def draw(self: Any, planned: Any, receipt: Any) -> str:
         self._note = f"{self._source.count()} rows were read"
-        return real(self, planned)
+        return real(self, planned, receipt)
 
-    return patch.object(custodian_module.Custodian, "_measure_plan", draw)
+    return patch.object(custodian_module.Custodian, "_make_outputs", draw)
 
 
 WRONG: list[tuple[Callable[[], Any], int, float, str]] = [

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from discreet import Answer, Custodian, InvalidInput
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.custodian import preview_question
 from discreet.custodian.measure import ExactInputs, read_exact_inputs, sample_noisy_outputs
 from discreet.custodian.preview import Preview, build_preview
@@ -27,9 +27,8 @@ from discreet.measurements.selection import CandidateSelection
 from discreet.planner.options import build_query_options
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
-from discreet.query import to_sql
+from discreet.query import parse_question, to_sql
 from discreet.query.scan import MISSING_CODE
-from discreet.query.validate import parse_question
 from discreet.sample import write_registry
 from discreet.schema import Column
 from support import small_tables

@@ -35,7 +35,7 @@ from discreet.priors.syntax import parse_shapes
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
-from discreet.schema.column import Value
+from discreet.schema.schema import Value
 from discreet.sources.memory import UNIT_KEY, MemorySource
 from support.small_tables import schema
 

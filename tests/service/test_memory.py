@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from test_joint_sensitivity import build_wide_schema
 
 from discreet import Answer, Custodian
+from discreet.answers.explain import explain_result
 from discreet.custodian.measure import read_exact_inputs
 from discreet.ledger import Receipt
 from discreet.planner import domain_partition
@@ -232,7 +233,7 @@ def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: p
     """And a small one does not wait for them: 32 medians of 4,000 days took 60 MB, of which little came back."""
     seen, together, most = threading.Lock(), 0, 0
     full, leave = threading.Event(), threading.Event()
-    draw = Custodian._make_answer
+    draw = Custodian._make_outputs
 
     def watch(self: Custodian, planned: Plan, receipt: Receipt) -> str:
         nonlocal together, most
@@ -246,7 +247,7 @@ def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: p
                 together -= 1
         return draw(self, planned, receipt)
 
-    monkeypatch.setattr(Custodian, "_make_answer", watch)
+    monkeypatch.setattr(Custodian, "_make_outputs", watch)
     threads = [
         threading.Thread(target=registry.answer, args=(LARGE, 1), kwargs=FRESH) for _ in range(MAX_LARGE_ANSWERS + 2)
     ]
@@ -272,9 +273,9 @@ def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, mo
         yield
         inside -= large
 
-    def build(self: Custodian, *options: Any) -> Answer:
+    def build(*arguments: Any) -> Answer:
         built.append(inside)
-        answer = _build(self, *options)
+        answer = explain_result(*arguments)
         alive.append(id(answer))
         return answer
 
@@ -285,10 +286,9 @@ def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, mo
     built: list[int] = []
     alive: list[int] = []
     gone: list[bool] = []
-    _build = Custodian._build_answer
     monkeypatch.setattr(requests, "serialize_large_steps", watch)
     monkeypatch.setattr(requests, "keep_answer", keep)
-    monkeypatch.setattr(Custodian, "_build_answer", build)
+    monkeypatch.setattr("discreet.custodian.custodian.explain_result", build)
     service: Any = SimpleNamespace(config=SimpleNamespace(limits=Limits()), store=None)
     for question in (LARGE, "SELECT COUNT(*) FROM registry WHERE smoker"):
         requests.answer_request(service, registry, True, "ann", question[:20], Ask(**asked(question)), 0.0)

@@ -401,9 +401,9 @@ ANSWERS = "/v1/datasets/{dataset}/answers"
 HOME = "/v1/datasets/{dataset}"
 COUNT = {"question": "SELECT COUNT(*) FROM planted WHERE stay > 3", "epsilon": "0.1", "fresh": True}
 FAILING = {
-    "discreet.custodian.custodian.measure_plan": ("POST", ANSWERS, COUNT),
-    "discreet.custodian.custodian.build_answer": ("POST", ANSWERS, COUNT),
-    "discreet.custodian.preview.plan_or_find_stored": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
+    "discreet.custodian.custodian.scan_rows": ("POST", ANSWERS, COUNT),
+    "discreet.custodian.custodian.explain_result": ("POST", ANSWERS, COUNT),
+    "discreet.custodian.before_charge.plan_question": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
     "discreet.service.requests.keep_answer": ("POST", ANSWERS, COUNT),
     "discreet.service.api.analyst_routes.build_stated_prior": (
         "POST",

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import create_engine, insert, inspect, select, update
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.ledger.verify import RecordedHead
+from discreet.ledger.connect import RecordedHead
 from discreet.service.store import Store
 from discreet.service.store import store as tables
 from discreet.service.store.job_queue import (

@@ -33,9 +33,9 @@ import yaml
 from discreet import Client, Custodian
 from discreet.datasets import dataset_dir
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidInput, Unsupported
+from discreet.query import parse_question
 from discreet.query.predicates import AllOf, AnyOf, InRanges, InTexts
 from discreet.query.query import Aggregate, GroupKey, HavingCondition, OutputColumn, Presentation, Query
-from discreet.query.validate import parse_question
 from discreet.schema import Schema
 from discreet.service.app import make_app
 from discreet.service.config import Config, DatasetConfig, Limits

@@ -32,7 +32,7 @@ from discreet import constraints as cn
 from discreet import mechanisms as mc
 from discreet import synthetic as sy
 from discreet.answers.answer import PopulationEstimate, RangeCount
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.custodian.preview import Preview
 from discreet.mechanisms.selection_scores import Selection
 from discreet.numeric import exp_below

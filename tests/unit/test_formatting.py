@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from discreet import formatting
 from discreet.answers.answer import Answer
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.answers.hierarchical_answer import _build_interval
 from discreet.charts import _Mark
 from discreet.formatting import (

@@ -18,7 +18,7 @@ from discreet.formatting import format_day, format_day_ends, format_estimate, fo
 from discreet.numeric import as_number_between, as_plain_number, date_from_days, parse_fraction
 from discreet.priors.posterior import Posterior, PosteriorSummary, posterior_from_json, require_95_confidence
 from discreet.privacy.guarantee import Guarantee
-from discreet.schema.column import Interval
+from discreet.schema.schema import Interval
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.numeric import date_from_days, parse_days
 from discreet.query.ast import FunctionCall
 from discreet.query.sql_parser import parse_select
-from discreet.schema.column import Interval
+from discreet.schema.schema import Interval
 
 if TYPE_CHECKING:
     import pandas as pd

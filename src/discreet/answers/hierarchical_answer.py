@@ -38,7 +38,7 @@ from discreet.planner.structural_constraints import find_structural_constraints
 from discreet.query.query import Query
 from discreet.query.scan import Cell
 from discreet.schema import Schema
-from discreet.schema.column import Value
+from discreet.schema.schema import Value
 
 MAX_BARS = 100
 DECIMALS = 2

@@ -87,7 +87,8 @@ def run_check(
     For the custodian alone: what is shown comes from the rows.
     """
     from discreet.custodian import Custodian
-    from discreet.custodian.status import find_current_snapshot, snapshot_to_json
+    from discreet.custodian.status import snapshot_to_json
+    from discreet.datasets.integrity import find_current_snapshot
     from discreet.datasets.registration import make_address_absolute
     from discreet.schema import load_schema
 

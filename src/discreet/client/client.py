@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from discreet.answers.answer import Answer
     from discreet.custodian.preview import Preview
     from discreet.ledger.charge import Balance, Entry, LedgerVerification
-    from discreet.query.validate import Question
+    from discreet.query import Question
     from discreet.release.manifest import Release
     from discreet.sdc.sweep import SweepResult
 

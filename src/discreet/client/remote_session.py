@@ -17,7 +17,7 @@ from discreet.planner.options import format_range
 from discreet.priors.posterior import require_95_confidence
 
 if TYPE_CHECKING:
-    from discreet.query.validate import Question
+    from discreet.query import Question
 
 
 ANSWER_NOT_STORED = (

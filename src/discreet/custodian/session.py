@@ -18,8 +18,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from discreet.answers.answer import Answer
-from discreet.answers.build import FREE, build_answer, build_public_answer, parse_result, serialize_result
-from discreet.custodian.measure import measure_plan
+from discreet.answers.decode import parse_result, serialize_result
+from discreet.answers.explain import FREE, build_answer, build_public_answer
+from discreet.custodian.measure import do_nothing, measure_plan
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.formatting import format_cost
 from discreet.ledger import Caps, Charge, Ledger
@@ -31,11 +32,9 @@ from discreet.planner.plan import Plan
 from discreet.planner.planner import plan_session_counts
 from discreet.planner.session_budget import SessionBudget, list_noisy_counts
 from discreet.privacy.cost import PrivacyCost
-from discreet.query import to_sql
-from discreet.query.canonical import format_canonical_query
+from discreet.query import Question, parse_question, to_sql
 from discreet.query.predicates import FALSE
-from discreet.query.query import Query
-from discreet.query.validate import Question, parse_question
+from discreet.query.query import Query, format_canonical_query
 from discreet.schema import Schema
 from discreet.untrusted import require_exact_class
 
@@ -120,10 +119,6 @@ class SessionCharge:
     def get_spent_epsilon(self) -> dict[str, Fraction | None]:
         """Return what all answers of the data set have cost so far, in each model."""
         return {balance.model: balance.epsilon for balance in self.ledger.balance(self.dataset, self.caps)}
-
-
-def do_nothing() -> None:
-    """The release barrier of whoever has nothing to wait for."""
 
 
 @dataclass(eq=False, slots=True)

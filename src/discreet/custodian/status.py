@@ -8,9 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet.answers.answer import Answer
-from discreet.custodian.preview import list_balances
+from discreet.custodian.before_charge import list_balances
 from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, Snapshot, get_ledger_address, open_existing_ledger
-from discreet.datasets.registration import require_layout
 from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Entry, Ledger
 from discreet.ledger.charge import LedgerRestore, LedgerVerification
@@ -52,15 +51,6 @@ def restored_to_json(restored: LedgerRestore) -> dict[str, object]:
 
 def _format_fraction(number: Fraction | None) -> str | None:
     return None if number is None else str(number)
-
-
-def find_current_snapshot(schema: Schema) -> Snapshot | None:
-    """Return the snapshot that answers come from; None if there is none yet."""
-    manifest = DatasetDir(schema).read_manifest()
-    if manifest is None or not manifest.snapshots:
-        return None
-    require_layout(schema, manifest.snapshots[-1])
-    return manifest.snapshots[-1]
 
 
 def get_balances(schema: Schema, where: str | Path | None = None, analyst: str | None = None) -> tuple[Balance, ...]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.ledger import Ledger
-from discreet.ledger.verify import RecordedHead
+from discreet.ledger.connect import RecordedHead
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.schema import Schema
 

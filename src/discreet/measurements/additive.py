@@ -40,8 +40,8 @@ from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import IndependentNoises, Noise
 from discreet.mechanisms.polygon_staircase import PolygonStaircase
 from discreet.mechanisms.staircase import Staircase
-from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
+from discreet.priors.prior import PriorUse
 from discreet.privacy.cost import PrivacyCost, compute_pure_cost
 from discreet.schema import Schema
 

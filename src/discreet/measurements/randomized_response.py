@@ -23,8 +23,8 @@ from discreet.measurements.total_sensitivity import LinearQuery, build_linear_qu
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.samplers import build_logistic_chance, flip_coins
-from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
+from discreet.priors.prior import PriorUse
 from discreet.privacy.cost import compute_pure_cost
 from discreet.schema import Schema
 

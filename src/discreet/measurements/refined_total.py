@@ -35,9 +35,8 @@ from discreet.measurements.total_sensitivity import LinearQuery, build_linear_qu
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.refinement import Refinement
 from discreet.priors.distance import ContinuousDistance, Distance
-from discreet.priors.heavy_tail import TAIL_WEIGHT, PriorUse
 from discreet.priors.posterior import Posterior, distribution_from_runs
-from discreet.priors.prior import Grid, Prior
+from discreet.priors.prior import TAIL_WEIGHT, Grid, Prior, PriorUse
 from discreet.privacy.cost import compute_pure_cost
 from discreet.schema import Column, Schema
 

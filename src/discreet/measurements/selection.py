@@ -43,13 +43,12 @@ from discreet.mechanisms.permute_and_flip import PermuteAndFlip, choose_position
 from discreet.mechanisms.quantile import Bracket, BracketEnd, Extreme, Quantile, Quantiles, compute_rank_scores
 from discreet.mechanisms.selection_scores import Selection
 from discreet.priors.distance import ContinuousDistance, Distance, NominalDistance, OrdinalDistance, SemanticDistance
-from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
-from discreet.priors.prior import Prior
+from discreet.priors.prior import Prior, PriorUse
 from discreet.privacy.cost import PrivacyCost
 from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
-from discreet.schema.column import Interval, Value
+from discreet.schema.schema import Interval, Value
 from discreet.untrusted import has_exact_type
 
 BRACKET_CONFIDENCE = 0.95

@@ -27,7 +27,7 @@ from discreet.numeric import format_exact
 from discreet.query.predicates import TRUE
 from discreet.query.query import Aggregate
 from discreet.schema import Column
-from discreet.schema.column import Value
+from discreet.schema.schema import Value
 
 MEAN_OF_RANKS = "mean of ranks"
 MAX_RANKED_ROWS = 2**40

@@ -13,10 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.mechanisms.box_staircase import NestedBoxes, Units, VectorStaircase, find_best_core, sum_binomial_series
+from discreet.mechanisms.box_staircase import NestedBoxes
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import find_least
-from discreet.mechanisms.staircase import build_fall_geometric, compute_fall, compute_rate
+from discreet.mechanisms.staircase import (
+    Units,
+    VectorStaircase,
+    build_fall_geometric,
+    compute_fall,
+    compute_rate,
+    find_best_core,
+    sum_binomial_series,
+)
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact
 from discreet.untrusted import CheckedValue, copy_list, set_fields
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.estimation.hierarchical_counts import HistogramStrategy, compute_rollup_weights, list_histogram_strategies
-from discreet.measurements.constant import find_public_count
-from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.measurements.contribution_bounds import ContributionBounds, find_public_count
 from discreet.measurements.hierarchical import BlockCounts, HierarchicalHistogram, Level, Starts
 from discreet.measurements.total_sensitivity import LinearQuery
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
@@ -102,8 +101,7 @@ def list_hierarchies(
         raise Internal("nested cells are those of one count of rows")
     aggregate, schema = query.aggregates[0], bounds.schema
     linear_query = build_linear_query(aggregate, schema, bounds)
-    public_count = find_public_count(aggregate, replace(bounds, cells=None))
-    total = None if public_count is None else public_count.value
+    total = find_public_count(aggregate, replace(bounds, cells=None))
     noise_choices = [LevelNoises(bounds, linear_query, epsilon)]
     rho = Fraction(0) if delta is None else find_rho(epsilon, delta)
     if rho and linear_query.components[0].l2_sensitivity_sq / (2 * rho) * SHARE_STEPS < Fraction(MAX_SIGMA) ** 2:

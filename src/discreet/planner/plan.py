@@ -22,13 +22,11 @@ from discreet.measurements.hierarchical import BlockCounts
 from discreet.measurements.threshold import Threshold
 from discreet.planner.domain_partition import count_axis_cells
 from discreet.planner.options import Accuracy
-from discreet.priors.heavy_tail import COARSE_GRID_RULES, PriorUse
-from discreet.priors.prior import Grid, Prior
+from discreet.priors.prior import COARSE_GRID_RULES, Grid, Prior, PriorUse
 from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.privacy.guarantee import Guarantee
-from discreet.query.canonical import format_canonical_query
 from discreet.query.predicates import AllOf, InRanges, Predicate
-from discreet.query.query import Query
+from discreet.query.query import Query, format_canonical_query
 from discreet.query.scan import BinKey, Cell, ScanMeasure, TextKey
 from discreet.schema import Column, Schema
 from discreet.untrusted import CheckedValue

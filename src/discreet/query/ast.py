@@ -7,7 +7,6 @@ from datetime import date
 from fractions import Fraction
 from typing import Literal
 
-from discreet.errors import InvalidInput
 from discreet.query.predicates import Predicate
 from discreet.query.query import Comparison
 
@@ -147,9 +146,3 @@ class ParsedQuestion:
     """Outputs, and whether falling."""
     limit: Fraction | None = None
     unit: str | None = None
-
-
-def check_question_text(text: str) -> None:
-    """Refuse the characters that not every engine can hold."""
-    if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
-        raise InvalidInput("a question must not hold NUL characters or halves of characters; write plain text")

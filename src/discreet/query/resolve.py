@@ -11,12 +11,12 @@ from typing import cast
 from discreet.errors import InvalidInput
 from discreet.numeric import as_int, as_number_between, format_exact
 from discreet.query.ast import FunctionCall, HavingBound, OutputReference, ParsedQuestion, QualifiedName, SelectItem
-from discreet.query.canonical import sort_aggregates
 from discreet.query.predicates import InRanges, InTexts
 from discreet.query.query import (
     FUNCTION_SPELLINGS,
     Aggregate,
     AggregateFunction,
+    CheckedQuery,
     GroupKey,
     HavingCondition,
     Nesting,
@@ -28,11 +28,12 @@ from discreet.query.query import (
     format_aggregate_label,
     format_full_number,
     format_key_label,
+    sort_aggregates,
 )
 from discreet.query.scope import Scope, resolve_filter, resolve_where
 from discreet.query.to_sql import format_filter, quote_column_name
 from discreet.schema import Column, Schema
-from discreet.untrusted import copy_text
+from discreet.untrusted import copy_text, has_type
 
 NUMBER_FUNCTIONS = ("sum", "avg", "var", "stddev", "trimmed_mean")
 RANK_FUNCTIONS = ("quantile", "min", "max", "second_max")
@@ -387,8 +388,22 @@ def _find_labeled_outputs(name: QualifiedName, selected: Sequence[ResolvedOutput
     return [index for index, output in enumerate(selected) if str(name).casefold() == output.label.casefold()]
 
 
-def parse_sql(text: str, schema: Schema) -> Query:
-    """Parse the question that a text asks of a table, in canonical form; from the text and the schema alone."""
+Question = str | Query
+
+
+def parse_question(question: Question, schema: Schema) -> CheckedQuery:
+    """Parse a question, from SQL text and the schema alone; a query passes the same checks as its text would."""
+    if has_type(question, Query):
+        from discreet.query.validate import validate_query  # which turns it into the question that asks for it
+
+        return validate_query(question, schema)
+    if not has_type(question, str):
+        raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
+    return parse_sql(question, schema)
+
+
+def parse_sql(text: str, schema: Schema) -> CheckedQuery:
+    """Parse the question that a text asks of a table, in canonical form."""
     from discreet.query.sql_parser import parse_select  # sqlglot is loaded by the first question
 
-    return resolve_question(parse_select(copy_text(text, "a question in SQL")), schema)
+    return CheckedQuery(resolve_question(parse_select(copy_text(text, "a question in SQL")), schema))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.datasets.dataset_dir import DatasetDir, Snapshot, hash_layout
-from discreet.datasets.registration import Progress, ensure_snapshot, ignore_stage, open_source
+from discreet.datasets.integrity import Progress, ensure_snapshot, ignore_stage, open_source
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
 from discreet.formatting import format_value
 from discreet.numeric import as_int, format_exact, parse_rational

@@ -50,7 +50,7 @@ from discreet.untrusted import copy_text, has_type, require_exact_class, set_fie
 
 if TYPE_CHECKING:
     from discreet.schema import Column, Schema
-    from discreet.schema.column import Role
+    from discreet.schema.schema import Role
     from discreet.sdc.methods.partition import Diversity
 
 

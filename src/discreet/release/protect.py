@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.datasets.registration import Progress
+from discreet.datasets.integrity import Progress
 from discreet.errors import Internal, InvalidInput
 from discreet.mechanisms.entropy import Entropy, KeyedEntropy
 from discreet.privacy.guarantee import Guarantee

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet._version import __version__
 from discreet.datasets.dataset_dir import DatasetDir, Snapshot
-from discreet.datasets.registration import Progress
+from discreet.datasets.integrity import Progress
 from discreet.errors import InvalidInput
 from discreet.formatting import format_percent
 from discreet.mechanisms.entropy import SYSTEM

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from discreet.datasets.dataset_dir import DatasetDir
-from discreet.datasets.registration import Progress
+from discreet.datasets.integrity import Progress
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.formatting import format_number, round_up
 from discreet.ledger import Caps

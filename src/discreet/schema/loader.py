@@ -25,8 +25,18 @@ from discreet.numeric import as_int, as_positive, format_exact, parse_days
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import parse_neighbor_relation
 from discreet.schema import yaml
-from discreet.schema.column import Column, DerivedCodes, Kind, Role, Trend, encode_bounds
-from discreet.schema.schema import Budget, PublishedStatistic, Schema, SourceAddress
+from discreet.schema.schema import (
+    Budget,
+    Column,
+    DerivedCodes,
+    Kind,
+    PublishedStatistic,
+    Role,
+    Schema,
+    SourceAddress,
+    Trend,
+    encode_bounds,
+)
 
 MAX_CATEGORIES = 100_000
 MAX_KEYS = 100_000

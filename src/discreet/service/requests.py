@@ -24,8 +24,8 @@ from discreet.planner.domain_partition import LARGE_REPLY_NUMBERS, serialize_lar
 from discreet.planner.options import NOISE_OPTIONS, OPTION_READERS, QueryOptions, check_epsilon, read_query_options
 from discreet.priors.syntax import is_weights_text
 from discreet.privacy.guarantee import Guarantee
-from discreet.query.query import Query
-from discreet.query.validate import count_answer_numbers, parse_question
+from discreet.query import parse_question
+from discreet.query.query import Query, count_answer_numbers
 from discreet.release.manifest import find_next_release_number
 from discreet.release.methods import ReleaseMethod, SyntheticRecipe
 from discreet.schema import Schema

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInput, Unsupported
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.custodian.measure import measure_plan
 from discreet.custodian.preview import preview_question
 from discreet.measurements.randomized_response import (

@@ -43,8 +43,7 @@ from discreet.planner.options import PlanRequest, build_query_options
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, replan_query
 from discreet.query import parse_sql, to_sql
-from discreet.query.canonical import format_canonical_query
-from discreet.query.query import Aggregate
+from discreet.query.query import Aggregate, format_canonical_query
 from discreet.schema import Column, Schema
 from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.ingest import register_duckdb, register_memory

@@ -20,12 +20,11 @@ from discreet.mechanisms.box_staircase import (
     NestedBoxes,
     compute_order_odds,
     expand_in_binomials,
-    find_best_core,
     sum_series,
 )
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.noise_order import check_density
-from discreet.mechanisms.staircase import Staircase, compute_fall
+from discreet.mechanisms.staircase import Staircase, compute_fall, find_best_core
 from discreet.verification import assert_fits
 
 HALF = Fraction(1, 2)

@@ -39,7 +39,7 @@ from discreet.query.predicates import (
 )
 from discreet.query.query import GroupKey
 from discreet.schema import Budget, Column, Schema
-from discreet.schema.column import DerivedCodes
+from discreet.schema.schema import DerivedCodes
 from support.small_tables import schema as of_all_kinds
 
 Row = dict[str, int | str | None]

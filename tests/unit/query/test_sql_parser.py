@@ -17,9 +17,16 @@ from sqlglot import Tokenizer
 from discreet.errors import InvalidInput, Unsupported
 from discreet.priors.taxonomy import Taxonomy
 from discreet.query import parse_sql, to_sql
-from discreet.query.canonical import format_canonical_query
 from discreet.query.predicates import FALSE, TRUE, AllOf, InRanges, InTexts
-from discreet.query.query import Aggregate, GroupKey, HavingCondition, OutputColumn, Presentation, Query
+from discreet.query.query import (
+    Aggregate,
+    GroupKey,
+    HavingCondition,
+    OutputColumn,
+    Presentation,
+    Query,
+    format_canonical_query,
+)
 from discreet.schema import Budget, Column, DerivedCodes, Schema
 
 PARENTS = {"A00": "A", "A01": "A", "B10": "B", "B11": "B", "C50": "C", "A": "any", "B": "any", "C": "any"}

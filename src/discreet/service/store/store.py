@@ -35,8 +35,8 @@ from sqlalchemy.types import TypeEngine
 
 from discreet.errors import DiscreetError, Unavailable
 from discreet.ledger import connect
-from discreet.ledger.connect import open_database
-from discreet.ledger.database import (
+from discreet.ledger.connect import RecordedHead, open_database
+from discreet.ledger.storage import (
     DATABASE_REPLACED,
     FILE_MISSING,
     FILE_REPLACED,
@@ -46,7 +46,6 @@ from discreet.ledger.database import (
     WAL_REPLACED,
     Database,
 )
-from discreet.ledger.verify import RecordedHead
 
 Record = TypeVar("Record")
 CounterKey = tuple[str, str]

@@ -45,9 +45,8 @@ from discreet.planner.planner import plan, plan_session_counts
 from discreet.planner.session_budget import SessionBudget, list_noisy_counts
 from discreet.privacy.cost import SubAccount
 from discreet.privacy.guarantee import Guarantee
-from discreet.query import to_sql
+from discreet.query import Question, parse_question, to_sql
 from discreet.query.scan import Cell
-from discreet.query.validate import Question, parse_question
 from discreet.release.methods import SyntheticMethod, build_synthetic_recipes
 from discreet.release.publish_synthetic import plan_synthetic_files
 from discreet.schema import Schema
