@@ -153,7 +153,7 @@ class AnswerDetails(ABC):
         """Whether there is a picture."""
         return False
 
-    def build_picture_spec(self) -> dict[str, Any]:
+    def build_picture_spec(self) -> dict[str, object]:
         """Build the picture in Vega-Lite."""
         raise InvalidInput(NO_PICTURE)
 
@@ -385,7 +385,7 @@ class Answer:
         target = check_picture_path(path)
         return save_spec(self.picture_spec(), target)
 
-    def picture_spec(self) -> dict[str, Any] | None:
+    def picture_spec(self) -> dict[str, object] | None:
         """The same picture as data, in Vega-Lite; None where there is none."""
         return self.details.build_picture_spec() if self.has_picture else None
 
