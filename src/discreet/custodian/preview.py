@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Self, cast, get_args
 
@@ -117,7 +117,7 @@ class Preview:
         payload: dict[str, object] = {"question": self.question, "mechanism": self.mechanism}
         payload |= {"expected_error": self.expected_error, "prior_error": self.prior_error}
         payload |= {"reason": self.reason, "accuracy": self.accuracy}
-        payload["accuracy_by_rows"] = [asdict(item) for item in self.accuracy_by_rows]
+        payload["accuracy_by_rows"] = [item.to_json() for item in self.accuracy_by_rows]
         payload["candidates"] = [
             {"aggregate": item.aggregate, "mechanism": item.mechanism, "expected_error": item.expected_error}
             | {"cost": item.cost.to_json(), "chosen": item.chosen}
@@ -128,7 +128,7 @@ class Preview:
         payload |= {"warnings": list(self.warnings), "stored_epsilon": stored_epsilon}
         payload |= {"reuse": self.reuse, "pictured": self.pictured, "error_of": self.error_of}
         comparison = self.compared_with_dp
-        payload |= {"prior_use": self.prior_use, "compared_with_dp": comparison and asdict(comparison)}
+        payload |= {"prior_use": self.prior_use, "compared_with_dp": comparison and comparison.to_json()}
         return payload | {"budget": [balance.to_json() for balance in self.balances]}
 
     @classmethod
@@ -155,7 +155,7 @@ class Preview:
             balances=tuple(map(Balance.from_json, read_documents(document, "budget"))),
             times=read_field(document, "times", int),
             accuracy_by_rows=tuple(map(_read_accuracy_for_rows, rows)),
-            compared_with_dp=None if comparison is None else _read_comparison(comparison),
+            compared_with_dp=None if comparison is None else DpComparison.from_json(comparison),
         )
 
 
@@ -172,17 +172,6 @@ def _read_candidate(document: JsonDocument) -> Candidate:
 def _read_accuracy_for_rows(document: JsonDocument) -> AccuracyForRows:
     within = read_number(document, "within")
     return AccuracyForRows(read_field(document, "name", str), read_field(document, "rows", int), within)
-
-
-def _read_comparison(document: JsonDocument) -> DpComparison:
-    return DpComparison(
-        mechanism=read_field(document, "mechanism", str),
-        accuracy=read_field(document, "accuracy", str),
-        expected_error=read_number(document, "expected_error"),
-        own_error=read_number(document, "own_error"),
-        prefer=read_field(document, "prefer", str),
-        words=read_field(document, "words", str),
-    )
 
 
 def build_plan_charge(

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
+from typing import Self, cast
 
 from discreet.errors import DiscreetError
 from discreet.formatting import format_cost, format_number
+from discreet.json_fields import JsonDocument, read_field, read_number
 from discreet.measurements.contribution_bounds import NOT_STATED
 from discreet.measurements.trimmed_mean import SURE_ERROR, find_target_rank
 from discreet.measurements.unit_query import OrderStatistic
@@ -40,6 +41,23 @@ class DpComparison:
     """The model with the smaller expected error; dp where both are the same."""
     words: str
     """One sentence that says which to prefer, and why."""
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        plain_dp = {"mechanism": self.mechanism, "accuracy": self.accuracy, "expected_error": self.expected_error}
+        return plain_dp | {"own_error": self.own_error, "prefer": self.prefer, "words": self.words}
+
+    @classmethod
+    def from_json(cls, document: JsonDocument) -> Self:
+        """Read what `to_json` wrote."""
+        return cls(
+            mechanism=read_field(document, "mechanism", str),
+            accuracy=read_field(document, "accuracy", str),
+            expected_error=read_number(document, "expected_error"),
+            own_error=read_number(document, "own_error"),
+            prefer=read_field(document, "prefer", str),
+            words=read_field(document, "words", str),
+        )
 
 
 def compare_with_dp(individual_plan: Plan) -> DpComparison | None:
