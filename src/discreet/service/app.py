@@ -41,10 +41,12 @@ from discreet.service.problems import HttpProblem, problem_from_error, problem_f
 API_ROUTERS = (
     admin_routes.operation_router,
     analyst_routes.dataset_list_router,
-    *analyst_routes.dataset_router.build_routers(),
+    analyst_routes.dataset_router,
+    analyst_routes.dataset_router.rehearsal,
     analyst_routes.personal_router,
     admin_routes.access_router,
-    *admin_routes.release_router.build_routers(),
+    admin_routes.release_router,
+    admin_routes.release_router.rehearsal,
     admin_routes.ledger_router,
 )
 WRITE_INTERVAL = 2.0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from time import time
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Header, Path, Request
 from fastapi.routing import APIRoute
@@ -25,18 +25,17 @@ DatasetName = Annotated[str, Path(description="The name of a data set.", example
 
 
 class DatasetRouter(APIRouter):
-    """Routes about one data set, by what follows its name; they are served for it and for its rehearsal."""
+    """Routes about one data set; `rehearsal` has the same routes about its rehearsal."""
 
     def __init__(self, start: str, tag: str, route_class: type[APIRoute] = APIRoute) -> None:
-        super().__init__(route_class=route_class)
-        self._start, self._tag = start, tag
+        super().__init__(prefix=f"{start}/datasets/{{dataset}}", tags=[tag], route_class=route_class)
+        rehearsal_prefix = f"{start}/rehearsal/datasets/{{dataset}}"
+        self.rehearsal = APIRouter(prefix=rehearsal_prefix, tags=["rehearsal"], route_class=route_class)
 
-    def build_routers(self) -> tuple[APIRouter, APIRouter]:
-        """Build the routes about the data set, and the same about its rehearsal."""
-        routers = APIRouter(), APIRouter()
-        for router, place, tag in zip(routers, ("", "/rehearsal"), (self._tag, "rehearsal"), strict=True):
-            router.include_router(self, prefix=f"{self._start}{place}/datasets/{{dataset}}", tags=[tag])
-        return routers
+    def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        """Add a route, and the same one for rehearsals."""
+        super().add_api_route(path, endpoint, **options)
+        self.rehearsal.add_api_route(path, endpoint, **options)
 
 
 def _skip_wait() -> None:
