@@ -433,21 +433,21 @@ class Answer:
         A key of bins is `<key>_left` and `<key>_right`, both included. In a ROLLUP a key is null in totals over it,
         and `<key>_is_total` says which rows these are.
         """
-        from discreet.answers.data_frames import build_columns, build_pandas
+        from discreet.answers.data_frames import build_frame_columns, build_pandas
 
-        return build_pandas(build_columns(self, confidence))
+        return build_pandas(build_frame_columns(self, confidence))
 
     def to_polars(self, confidence: float = 0.95) -> pl.DataFrame:
         """Return the rows as a data frame of Polars, in the columns of `to_pandas`."""
-        from discreet.answers.data_frames import build_columns, build_polars
+        from discreet.answers.data_frames import build_frame_columns, build_polars
 
-        return build_polars(build_columns(self, confidence))
+        return build_polars(build_frame_columns(self, confidence))
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """Return the rows as a table of Arrow, in the columns of `to_pandas`."""
-        from discreet.answers.data_frames import build_arrow, build_columns
+        from discreet.answers.data_frames import build_arrow, build_frame_columns
 
-        return build_arrow(build_columns(self, confidence))
+        return build_arrow(build_frame_columns(self, confidence))
 
     @classmethod
     def from_json(cls, document: JsonObject, prior: bool = False) -> Self:

@@ -43,7 +43,7 @@ class FrameColumn:
         return list(dict.fromkeys(str(value) for value in self.values if value is not None))
 
 
-def build_columns(answer: Answer, confidence: float) -> list[FrameColumn]:
+def build_frame_columns(answer: Answer, confidence: float) -> list[FrameColumn]:
     """Lay an answer out in columns: each key, and each number with the ends of its interval.
 
     Counts are integers but where they are refined so that they add up. All other numbers are floats, since whether
