@@ -91,7 +91,7 @@ GENERATORS = re.compile(r"(random|secrets|(numpy|np)\.random|os\.(u|get)random)\
 LAYERS = (
     ("errors", "_version", "_lazy"),
     ("untrusted",),
-    ("numeric",),
+    ("numeric", "json_fields"),
     ("formatting",),
     ("privacy",),
     ("priors",),

@@ -153,7 +153,7 @@ class AnswerDetails(ABC):
         """Whether there is a picture."""
         return False
 
-    def build_picture_spec(self) -> dict[str, Any]:
+    def build_picture_spec(self) -> dict[str, object]:
         """Build the picture in Vega-Lite."""
         raise InvalidInput(NO_PICTURE)
 
@@ -385,7 +385,7 @@ class Answer:
         target = check_picture_path(path)
         return save_spec(self.picture_spec(), target)
 
-    def picture_spec(self) -> dict[str, Any] | None:
+    def picture_spec(self) -> dict[str, object] | None:
         """The same picture as data, in Vega-Lite; None where there is none."""
         return self.details.build_picture_spec() if self.has_picture else None
 
@@ -433,21 +433,21 @@ class Answer:
         A key of bins is `<key>_left` and `<key>_right`, both included. In a ROLLUP a key is null in totals over it,
         and `<key>_is_total` says which rows these are.
         """
-        from discreet.answers.data_frames import build_columns, build_pandas
+        from discreet.answers.data_frames import build_frame_columns, build_pandas
 
-        return build_pandas(build_columns(self, confidence))
+        return build_pandas(build_frame_columns(self, confidence))
 
     def to_polars(self, confidence: float = 0.95) -> pl.DataFrame:
         """Return the rows as a data frame of Polars, in the columns of `to_pandas`."""
-        from discreet.answers.data_frames import build_columns, build_polars
+        from discreet.answers.data_frames import build_frame_columns, build_polars
 
-        return build_polars(build_columns(self, confidence))
+        return build_polars(build_frame_columns(self, confidence))
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """Return the rows as a table of Arrow, in the columns of `to_pandas`."""
-        from discreet.answers.data_frames import build_arrow, build_columns
+        from discreet.answers.data_frames import build_arrow, build_frame_columns
 
-        return build_arrow(build_columns(self, confidence))
+        return build_arrow(build_frame_columns(self, confidence))
 
     @classmethod
     def from_json(cls, document: JsonObject, prior: bool = False) -> Self:

@@ -181,7 +181,7 @@ class ReleasedCells(AnswerDetails):
         is_plottable = number is not None and self.shown.decoder.plan.readings[number[1]].is_plottable
         return is_plottable or self._histogram is not None
 
-    def build_picture_spec(self) -> dict[str, Any]:
+    def build_picture_spec(self) -> dict[str, object]:
         """Build the picture of a histogram, or of prior, noise and posterior of one number."""
         if self._histogram is not None:
             return build_picture_spec(self._histogram.build_histogram_chart(self.question))

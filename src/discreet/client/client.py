@@ -157,8 +157,8 @@ class Client:
         `method` is as `Custodian.publish` takes it. The service makes the release and enters it in its ledger. `key`
         makes a retry safe.
         """
-        recipe = encode_method(build_method(method, options))
-        targets = resolve_targets(out, report, force, bool(recipe.get("apart")))
+        built = build_method(method, options)
+        recipe, targets = encode_method(built), resolve_targets(out, report, force, built.is_apart)
         return request_release(self._require_open(), recipe, targets, make_request_key(key), progress)
 
     def estimate_error(

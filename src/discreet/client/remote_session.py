@@ -45,7 +45,7 @@ class RemoteDetails(ReplyDetails):
         """Whether the service has one."""
         return bool(self.document.get("picture"))
 
-    def build_picture_spec(self) -> dict[str, Any]:
+    def build_picture_spec(self) -> dict[str, object]:
         """Get the picture as a Vega-Lite specification."""
         reply = self.dataset.fetch(f"/answers/{quote_path_part(self.document.get('id'))}/picture")
         return decode_reply(lambda document: dict(document["spec"]), reply)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +28,23 @@ from discreet.custodian.before_charge import (
 )
 from discreet.errors import InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_number
+from discreet.json_fields import (
+    JsonDocument,
+    read_choice,
+    read_document,
+    read_documents,
+    read_field,
+    read_list,
+    read_number,
+    read_optional,
+    read_optional_document,
+    read_optional_fraction,
+    read_optional_number,
+)
 from discreet.ledger import Balance, Caps, Charge, Ledger
 from discreet.ledger.budget_check import Offer, build_unspent_owners, count_affordable_charges
 from discreet.measurements.trimmed_mean import MEAN_OF_RANKS
-from discreet.numeric import date_from_days, parse_fraction
+from discreet.numeric import date_from_days
 from discreet.planner.dp_comparison import DpComparison, compare_with_dp
 from discreet.planner.options import PriorInput, QueryOptions
 from discreet.planner.plan import Candidate, Plan
@@ -54,6 +66,8 @@ MAX_CELLS = 512
 TAIL_MASS = 0.0005
 """Share of a distribution, on either side, that the outermost of that many cells take: else most would be empty."""
 NO_PRIOR = "a prior is of one number, or of one person's value; this question has none that a prior could be about"
+Reuse = Literal["", "own", "shared", "degraded"]
+REUSES: tuple[Reuse, ...] = get_args(Reuse)
 Array = NDArray[np.float64]
 Cells = tuple[Array, Array]
 """Values, and their probabilities."""
@@ -77,7 +91,7 @@ class Preview:
     reason: str = ""
     stored: Fraction | None = None
     """The epsilon of a stored answer that this analyst has paid for, and that would be returned again."""
-    reuse: Literal["", "own", "shared", "degraded"] = ""
+    reuse: Reuse = ""
     """Which stored answer would be returned: your own, another analyst's, or another's with noise added.
 
     The data set pays for none of them; you pay for one that is not your own, and `cost` is all that you see of it."""
@@ -116,33 +130,46 @@ class Preview:
         return payload | {"budget": [balance.to_json() for balance in self.balances]}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: JsonDocument) -> Self:
         """Read what `to_json` wrote."""
-        comparison = document.get("compared_with_dp")
-        names = ("aggregate", "mechanism", "cost", "expected_error", "chosen")
-        candidates = (item | {"cost": Guarantee.from_json(item["cost"])} for item in document["candidates"])
-        rows = document.get("accuracy_by_rows", ())
+        comparison = read_optional_document(document, "compared_with_dp")
+        rows = read_documents(document, "accuracy_by_rows") if "accuracy_by_rows" in document else ()
         return cls(
-            question=document["question"],
-            mechanism=document["mechanism"],
-            cost=Guarantee.from_json(document["cost"]),
-            expected_error=document["expected_error"],
-            candidates=tuple(Candidate(*(item[name] for name in names)) for item in candidates),
-            accuracy=document["accuracy"],
-            guarantee=Guarantee.from_json(document["guarantee"]),
-            reason=document["reason"],
-            stored=parse_fraction(document["stored_epsilon"]),
-            reuse=document.get("reuse", ""),
-            warnings=tuple(document["warnings"]),
-            prior_error=document["prior_error"],
-            pictured=document["pictured"],
-            error_of=document["error_of"],
-            prior_use=document.get("prior_use", ""),
-            balances=tuple(map(Balance.from_json, document["budget"])),
-            times=document["times"],
-            accuracy_by_rows=tuple(AccuracyForRows(item["name"], item["rows"], item["within"]) for item in rows),
-            compared_with_dp=comparison and DpComparison.from_json(comparison),
+            question=read_field(document, "question", str),
+            mechanism=read_field(document, "mechanism", str),
+            cost=Guarantee.from_json(read_document(document, "cost")),
+            expected_error=read_optional_number(document, "expected_error"),
+            candidates=tuple(map(_read_candidate, read_documents(document, "candidates"))),
+            accuracy=read_field(document, "accuracy", str),
+            guarantee=Guarantee.from_json(read_document(document, "guarantee")),
+            reason=read_field(document, "reason", str),
+            stored=read_optional_fraction(document, "stored_epsilon"),
+            reuse=read_choice(document, "reuse", REUSES) if "reuse" in document else "",
+            warnings=read_list(document, "warnings", str),
+            prior_error=read_optional_number(document, "prior_error"),
+            pictured=read_field(document, "pictured", bool),
+            error_of=read_field(document, "error_of", str),
+            prior_use=read_optional(document, "prior_use", str) or "",
+            balances=tuple(map(Balance.from_json, read_documents(document, "budget"))),
+            times=read_field(document, "times", int),
+            accuracy_by_rows=tuple(map(_read_accuracy_for_rows, rows)),
+            compared_with_dp=None if comparison is None else DpComparison.from_json(comparison),
         )
+
+
+def _read_candidate(document: JsonDocument) -> Candidate:
+    return Candidate(
+        aggregate=read_field(document, "aggregate", str),
+        mechanism=read_field(document, "mechanism", str),
+        cost=Guarantee.from_json(read_document(document, "cost")),
+        expected_error=read_optional_number(document, "expected_error"),
+        chosen=read_field(document, "chosen", bool),
+    )
+
+
+def _read_accuracy_for_rows(document: JsonDocument) -> AccuracyForRows:
+    within = read_number(document, "within")
+    return AccuracyForRows(read_field(document, "name", str), read_field(document, "rows", int), within)
 
 
 def preview_question(

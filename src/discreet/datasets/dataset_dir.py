@@ -18,9 +18,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Any
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
+from discreet.json_fields import JsonDocument, read_document, read_documents, read_field, read_optional
 from discreet.ledger import Ledger
 from discreet.ledger.connect import RecordedHead
 from discreet.mechanisms.entropy import SYSTEM
@@ -69,19 +69,19 @@ class Snapshot:
         return {**location, **content, "sha256": self.sha256, "stamp": self.stamp}
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Snapshot:
-        """Read it back; KeyError or ValueError where it is none."""
+    def from_json(document: JsonDocument) -> Snapshot:
+        """Read it back; KeyError, TypeError or ValueError where it is none."""
         _require_known(document, SNAPSHOT)
         return Snapshot(
-            name=document["name"],
-            engine=document["engine"],
-            target=document["target"],
-            layout=document["layout"],
-            made=document["made"],
-            disjoint=document["disjoint"],
-            report=document["report"],
-            sha256=document.get("sha256"),
-            stamp=document.get("stamp"),
+            name=read_field(document, "name", str),
+            engine=read_field(document, "engine", str),
+            target=read_field(document, "target", str),
+            layout=read_field(document, "layout", str),
+            made=read_field(document, "made", str),
+            disjoint=read_field(document, "disjoint", bool),
+            report=read_document(document, "report"),
+            sha256=read_optional(document, "sha256", str),
+            stamp=read_optional(document, "stamp", str),
         )
 
 
@@ -106,15 +106,15 @@ class DatasetManifest:
         return document | {"ledger": self.ledger, "snapshots": [snapshot.to_json() for snapshot in self.snapshots]}
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> DatasetManifest:
+    def from_json(document: JsonDocument) -> DatasetManifest:
         """Read it back; KeyError, TypeError or ValueError where it is none."""
         _require_known(document, MANIFEST)
         return DatasetManifest(
-            identity=document["identity"],
-            key=document["key"],
-            promise=document["promise"],
-            ledger=document.get("ledger"),
-            snapshots=tuple(map(Snapshot.from_json, document["snapshots"])),
+            identity=read_field(document, "identity", str),
+            key=read_field(document, "key", str),
+            promise=read_field(document, "promise", str),
+            ledger=read_optional(document, "ledger", str),
+            snapshots=tuple(map(Snapshot.from_json, read_documents(document, "snapshots"))),
         )
 
     def require_promise(self, schema: Schema) -> None:

@@ -10,11 +10,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.numeric import parse_fraction
-from discreet.privacy.cost import MAX_NAME_LENGTH, PrivacyCost, SubAccount, require_amount, require_storable_text
+from discreet.json_fields import (
+    JsonDocument,
+    read_choice,
+    read_document,
+    read_field,
+    read_fraction,
+    read_list,
+    read_optional,
+    read_optional_document,
+    read_optional_fraction,
+)
+from discreet.privacy.cost import (
+    ACCOUNT_KINDS,
+    MAX_NAME_LENGTH,
+    PrivacyCost,
+    SubAccount,
+    require_amount,
+    require_storable_text,
+)
 from discreet.schema import Budget
 from discreet.untrusted import require_exact_class
 
@@ -69,6 +86,8 @@ def _parse_digits(text: str) -> int:
 
 Model = Literal["dp", "approx-dp", "individual-dp"]
 MODELS: tuple[Model, ...] = get_args(Model)
+EntryKind = Literal["register", "charge", "reuse", "degrade", "release", "cap", "void"]
+ENTRY_KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 
 MAX_QUERY_LENGTH = 100_000
 SPEND_KEYS = ("epsilon", "rho", "other", "delta")
@@ -184,18 +203,19 @@ class Balance:
         return payload | {"left": str(self.left), "flags": list(self.flags), "promise": self.promise}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: JsonDocument) -> Self:
         """Read what `to_json` wrote."""
-        spent, cap = document["spent"], document["cap"]
+        spent, cap = read_document(document, "spent"), read_document(document, "cap")
+        max_epsilon = read_optional_fraction(cap, "max_epsilon")
         return cls(
-            model=document["model"],
-            analyst=document["analyst"],
-            epsilon=parse_fraction(spent["epsilon"]),
-            delta=Fraction(spent["delta"]),
-            cap=Budget(Fraction(cap["epsilon"]), Fraction(cap["delta"]), parse_fraction(cap.get("max_epsilon"))),
-            left=Fraction(document["left"]),
-            flags=tuple(map(str, document["flags"])),
-            promise=document["promise"],
+            model=read_choice(document, "model", MODELS),
+            analyst=read_optional(document, "analyst", str),
+            epsilon=read_optional_fraction(spent, "epsilon"),
+            delta=read_fraction(spent, "delta"),
+            cap=Budget(read_fraction(cap, "epsilon"), read_fraction(cap, "delta"), max_epsilon),
+            left=read_fraction(document, "left"),
+            flags=read_list(document, "flags", str),
+            promise=read_field(document, "promise", str),
         )
 
 
@@ -207,7 +227,7 @@ class Entry:
     """
 
     entry: int
-    kind: Literal["register", "charge", "reuse", "degrade", "release", "cap", "void"]
+    kind: EntryKind
     at: str
     snapshot: str
     analyst: str | None = None
@@ -230,20 +250,20 @@ class Entry:
         return payload
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: JsonDocument) -> Self:
         """Read what `to_json` wrote."""
-        spend, part = document["spend"], document["part"]
+        spend, part = read_optional_document(document, "spend"), read_optional_document(document, "part")
         return cls(
-            entry=document["entry"],
-            kind=document["kind"],
-            at=document["at"],
-            snapshot=document["snapshot"],
-            analyst=document["analyst"],
-            query=document["query"],
-            model=document["model"],
-            spend=None if spend is None else PrivacyCost(*(Fraction(spend[name]) for name in SPEND_KEYS)),
-            epsilon=parse_fraction(document["epsilon"]),
-            part=None if part is None else SubAccount(part["kind"], part["name"], max_accounts=part["reach"]),
+            entry=read_field(document, "entry", int),
+            kind=read_choice(document, "kind", ENTRY_KINDS),
+            at=read_field(document, "at", str),
+            snapshot=read_field(document, "snapshot", str),
+            analyst=read_optional(document, "analyst", str),
+            query=read_optional(document, "query", str),
+            model=None if document["model"] is None else read_choice(document, "model", MODELS),
+            spend=None if spend is None else PrivacyCost(*(read_fraction(spend, name) for name in SPEND_KEYS)),
+            epsilon=read_optional_fraction(document, "epsilon"),
+            part=None if part is None else _read_part(part),
         )
 
 
@@ -264,9 +284,9 @@ class LedgerVerification:
         return {"entries": self.entries, "head": self.head}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: JsonDocument) -> Self:
         """Read what `to_json` wrote."""
-        return cls(document["entries"], document["head"])
+        return cls(read_field(document, "entries", int), read_field(document, "head", str))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +303,11 @@ class LedgerRestore:
 
     backup: LedgerVerification
     ledger: LedgerVerification
+
+
+def _read_part(document: JsonDocument) -> SubAccount:
+    kind, name = read_choice(document, "kind", ACCOUNT_KINDS), read_field(document, "name", str)
+    return SubAccount(kind, name, max_accounts=read_field(document, "reach", int))
 
 
 def _format_fraction(value: Fraction | None) -> str | None:

@@ -205,4 +205,4 @@ def find_public_count(aggregate: Aggregate, bounds: ContributionBounds) -> int |
         return None
     if aggregate.function == "count":
         return bounds.get_public_rows(None if aggregate.column is None else bounds.schema.column(aggregate.column))
-    return bounds.get_public_units() if aggregate.function == "count_distinct" else None
+    return bounds.get_public_selected_units() if aggregate.function == "count_distinct" else None

@@ -7,13 +7,13 @@ individual DP. They hold for rows that are spread evenly over the bounds. The lo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self, cast
+from typing import Self, cast
 
 from discreet.errors import DiscreetError
 from discreet.formatting import format_cost, format_number
+from discreet.json_fields import JsonDocument, read_field, read_number
 from discreet.measurements.contribution_bounds import NOT_STATED
 from discreet.measurements.trimmed_mean import SURE_ERROR, find_target_rank
 from discreet.measurements.unit_query import OrderStatistic
@@ -48,10 +48,16 @@ class DpComparison:
         return plain_dp | {"own_error": self.own_error, "prefer": self.prefer, "words": self.words}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: JsonDocument) -> Self:
         """Read what `to_json` wrote."""
-        names = ("mechanism", "accuracy", "expected_error", "own_error", "prefer", "words")
-        return cls(*(document[name] for name in names))
+        return cls(
+            mechanism=read_field(document, "mechanism", str),
+            accuracy=read_field(document, "accuracy", str),
+            expected_error=read_number(document, "expected_error"),
+            own_error=read_number(document, "own_error"),
+            prefer=read_field(document, "prefer", str),
+            words=read_field(document, "words", str),
+        )
 
 
 def compare_with_dp(individual_plan: Plan) -> DpComparison | None:

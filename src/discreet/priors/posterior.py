@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from types import NoneType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_estimate
+from discreet.json_fields import JsonDocument, read_document, read_number, read_numbers
 from discreet.numeric import as_number_between
 from discreet.priors.prior import Grid
 from discreet.untrusted import CheckedValue, has_type
@@ -215,13 +216,14 @@ def _format_posterior(posterior: Posterior | PosteriorSummary) -> str:
     return f"Posterior(mean {mean}, 95 % between {low} and {high})"
 
 
-def posterior_from_json(document: Mapping[str, Any]) -> Posterior | PosteriorSummary:
+def posterior_from_json(document: JsonDocument) -> Posterior | PosteriorSummary:
     """Read what `to_json` wrote: over names it has every probability, over numbers a summary."""
     if "probabilities" in document:
-        names, probabilities = zip(*document["probabilities"].items(), strict=True)
-        return Posterior(np.array(probabilities, dtype=np.float64), names=names)
-    low, high = document["interval_95"]
-    return PosteriorSummary(document["mean"], document["median"], (low, high))
+        probabilities = read_document(document, "probabilities")
+        mass = [read_number(probabilities, name) for name in probabilities]
+        return Posterior(np.array(mass, dtype=np.float64), names=tuple(probabilities))
+    low, high = read_numbers(document, "interval_95")
+    return PosteriorSummary(read_number(document, "mean"), read_number(document, "median"), (low, high))
 
 
 def require_95_confidence(confidence: float) -> None:

@@ -11,10 +11,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_cost, format_factor, format_upper
+from discreet.json_fields import (
+    JsonDocument,
+    read_choice,
+    read_field,
+    read_list,
+    read_optional,
+    read_optional_fraction,
+)
 from discreet.numeric import (
     as_int,
     as_number_between,
@@ -24,7 +32,6 @@ from discreet.numeric import (
     format_exact,
     ln_above,
     ln_below,
-    parse_fraction,
 )
 from discreet.untrusted import CheckedValue, copy_exact_number, has_type
 
@@ -39,6 +46,7 @@ Model = Literal[
     "t-closeness",
     "nominal",
 ]
+MODELS: tuple[Model, ...] = get_args(Model)
 DP_MODELS: frozenset[Model] = frozenset({"dp", "approx-dp", "zcdp"})
 """The models, and the only ones, that may be called differential privacy."""
 MODEL_PARAMETERS: Mapping[str, set[str]] = {
@@ -296,20 +304,21 @@ class Guarantee(CheckedValue):
         return payload | {"unit": self.unit, "assumptions": list(self.assumptions), "words": self.words()}
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Guarantee:
+    def from_json(document: JsonDocument) -> Guarantee:
         """Read what `to_json` wrote."""
+        relation = read_optional(document, "neighbours", str)
         return Guarantee(
-            model=document["model"],
-            neighbors=document.get("neighbours"),
-            epsilon=parse_fraction(document.get("epsilon")),
-            delta=parse_fraction(document.get("delta")),
-            rho=parse_fraction(document.get("rho")),
-            pure_epsilon=parse_fraction(document.get("also_epsilon")),
-            k=document.get("k"),
-            t=parse_fraction(document.get("t")),
-            distance=document.get("distance"),
-            unit=str(document["unit"]),
-            assumptions=tuple(map(str, document["assumptions"])),
+            model=read_choice(document, "model", MODELS),
+            neighbors=None if relation is None else parse_neighbor_relation(relation),
+            epsilon=read_optional_fraction(document, "epsilon"),
+            delta=read_optional_fraction(document, "delta"),
+            rho=read_optional_fraction(document, "rho"),
+            pure_epsilon=read_optional_fraction(document, "also_epsilon"),
+            k=read_optional(document, "k", int),
+            t=read_optional_fraction(document, "t"),
+            distance=read_optional(document, "distance", str),
+            unit=read_field(document, "unit", str),
+            assumptions=read_list(document, "assumptions", str),
         )
 
 

@@ -11,15 +11,24 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ClaimFailed, InvalidInput, Unavailable
+from discreet.json_fields import (
+    JsonDocument,
+    read_choice,
+    read_document,
+    read_documents,
+    read_field,
+    read_fraction,
+    read_optional_list,
+    require_document,
+)
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import DP_MODELS, Guarantee
 from discreet.release.files import MANIFEST_NAME, RELEASE_FORMAT, Spool, get_manifest_path, hash_file, quote_column
@@ -32,7 +41,7 @@ if TYPE_CHECKING:
 
 Labels = Mapping[str, NDArray[np.int64]]
 RECORD_FIELDS = ("number", "name", "snapshot", "method", "k", "sha256", "manifest")
-"""The stored names, in the order of the fields of `ReleaseRecord`."""
+"""The names that a record is stored with."""
 READERS = {".csv": "read_csv(?, header = true, parallel = false)", ".parquet": "read_parquet(?)"}
 RELEASED_CSV_READER = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"',
     escape = '"', allow_quoted_nulls = false)"""
@@ -88,11 +97,19 @@ class ReleaseRecord:
         return document | {"method": self.method, "k": self.k, "sha256": self.sha256, "manifest": self.manifest}
 
     @staticmethod
-    def from_json(document: Mapping[str, Any]) -> ReleaseRecord:
-        """Read a stored record; ValueError if it is none."""
+    def from_json(document: JsonDocument) -> ReleaseRecord:
+        """Read a stored record; TypeError or ValueError if it is none."""
         if set(document) != set(RECORD_FIELDS):
             raise ValueError
-        return ReleaseRecord(*(document[name] for name in RECORD_FIELDS))
+        return ReleaseRecord(
+            number=read_field(document, "number", int),
+            name=read_field(document, "name", str),
+            snapshot=read_field(document, "snapshot", str),
+            method=read_field(document, "method", str),
+            k=read_field(document, "k", int),
+            sha256=read_field(document, "sha256", str),
+            manifest=read_field(document, "manifest", str),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -345,46 +362,48 @@ def read_manifest(table: Path) -> ReleaseManifest | None:
 def parse_manifest(document: object) -> ReleaseManifest:
     """Parse a manifest; ValueError if it is none."""
     try:
-        payload = cast("dict[str, Any]", document)
-        recipe = payload["recipe"]
-        files = tuple((str(entry["name"]), str(entry["sha256"])) for entry in payload["files"])
+        payload = require_document(document)
+        recipe = read_document(payload, "recipe")
+        files = tuple(
+            (read_field(entry, "name", str), read_field(entry, "sha256", str))
+            for entry in read_documents(payload, "files")
+        )
         if not files or any(Path(name).name != name for name, _ in files):
             raise ValueError
-        guarantee = _parse_guarantee(payload["guarantee"])
+        guarantee = _parse_guarantee(read_document(payload, "guarantee"))
         return ReleaseManifest(
-            release=str(payload["release"]),
+            release=read_field(payload, "release", str),
             guarantee=guarantee,
-            k=int(recipe["k"]) if guarantee.model not in DP_MODELS else 0,
-            quasi=tuple(map(str, recipe.get("quasi_identifiers", ()))),
-            confidential=tuple(map(str, recipe.get("confidential", ()))),
-            unchanged=tuple(map(str, recipe.get("kept_as_they_are", ()))),
-            columns=tuple(map(_parse_column, payload["columns"])),
-            second_columns=tuple(map(_parse_column, payload["second_columns"])),
+            k=read_field(recipe, "k", int) if guarantee.model not in DP_MODELS else 0,
+            quasi=read_optional_list(recipe, "quasi_identifiers", str),
+            confidential=read_optional_list(recipe, "confidential", str),
+            unchanged=read_optional_list(recipe, "kept_as_they_are", str),
+            columns=tuple(map(_parse_column, read_documents(payload, "columns"))),
+            second_columns=tuple(map(_parse_column, read_documents(payload, "second_columns"))),
             files=files,
         )
-    except (KeyError, TypeError, AttributeError, InvalidInput):
+    except (KeyError, TypeError, InvalidInput):
         raise ValueError from None
 
 
-def _parse_column(column: Mapping[str, Any]) -> ManifestColumn:
-    if column["holds"] not in CASTS or column["kind"] not in KINDS:
-        raise ValueError
-    categories = tuple(column.get("categories", ()))
-    return ManifestColumn(str(column["name"]), column["kind"], str(column["holds"]), categories)
+def _parse_column(column: JsonDocument) -> ManifestColumn:
+    kind, holds = read_choice(column, "kind", KINDS), read_choice(column, "holds", tuple(CASTS))
+    return ManifestColumn(read_field(column, "name", str), kind, holds, read_optional_list(column, "categories", str))
 
 
-def _parse_guarantee(payload: Mapping[str, Any]) -> Guarantee:
-    model, unit = payload["model"], str(payload["unit"])
+def _parse_guarantee(payload: JsonDocument) -> Guarantee:
+    model, unit = payload["model"], read_field(payload, "unit", str)
     match model:
         case "t-closeness":
-            return Guarantee.t_closeness(Fraction(payload["t"]), str(payload["distance"]), unit)
+            return Guarantee.t_closeness(read_fraction(payload, "t"), read_field(payload, "distance", str), unit)
         case "dp":
-            return Guarantee.dp(Fraction(payload["epsilon"]), str(payload["neighbours"]), unit)
+            return Guarantee.dp(read_fraction(payload, "epsilon"), read_field(payload, "neighbours", str), unit)
         case "approx-dp":
-            epsilon, delta = Fraction(payload["epsilon"]), Fraction(payload["delta"])
-            return Guarantee.approx_dp(epsilon, delta, str(payload["neighbours"]), unit)
+            epsilon, delta = read_fraction(payload, "epsilon"), read_fraction(payload, "delta")
+            return Guarantee.approx_dp(epsilon, delta, read_field(payload, "neighbours", str), unit)
         case "k-anonymity" | "probabilistic-k-anonymity":
-            return Guarantee.k_anonymity(payload["k"], probabilistic=model != "k-anonymity", unit=unit)
+            probabilistic = model != "k-anonymity"
+            return Guarantee.k_anonymity(read_field(payload, "k", int), probabilistic=probabilistic, unit=unit)
     raise ValueError
 
 

@@ -78,6 +78,11 @@ class ReleaseMethod(ABC):
         values = {name: (getattr(self, name), default) for name, (_, default) in self.list_options().items()}
         return {name: value for name, (value, default) in values.items() if value != default}
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether each column is a file of its own, in a folder."""
+        return False
+
     @abstractmethod
     def resolve(self, schema: Schema) -> SyntheticRecipe | ProtectionRecipe:
         """Apply the method to a table, or refuse with one sentence about what does not fit."""
@@ -123,6 +128,11 @@ class PrivateColumns(SyntheticMethod):
     stored_name: ClassVar[str] = "private-columns"
     k: int | Literal["auto"] | None = field(default=None, metadata=BLOCK_K.metadata)
     apart: bool = field(default=False, metadata=APART.metadata)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether each column is a file of its own, in a folder."""
+        return self.apart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -389,7 +399,7 @@ class SyntheticRecipe:
     @property
     def is_apart(self) -> bool:
         """Whether each column goes to a file of its own."""
-        return isinstance(self.method, PrivateColumns) and self.method.apart
+        return self.method.is_apart
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:

@@ -8,12 +8,21 @@ both bounds is named and not advised. Methods that hide by chance are tried once
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number, format_percent_at_most
+from discreet.json_fields import (
+    JsonDocument,
+    read_document,
+    read_documents,
+    read_field,
+    read_list,
+    read_number,
+    read_optional_number,
+)
 from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int
 from discreet.sdc.comparison import Comparison, compare_release, find_worst_loss, score
@@ -64,10 +73,18 @@ class SweepPoint:
         return document | {"il1s": self.il1s, "linkage": self.linkage, "score": self.score, "lost": self.lost}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: JsonDocument) -> Self:
         """Read what `to_json` wrote."""
-        names = ("method", "k", "loss", "risk", "il1s", "linkage", "score", "lost")
-        return cls(*(document[name] for name in names))
+        return cls(
+            method=read_field(document, "method", str),
+            k=read_field(document, "k", int),
+            loss=read_number(document, "loss"),
+            risk=read_number(document, "risk"),
+            il1s=read_optional_number(document, "il1s"),
+            linkage=read_optional_number(document, "linkage"),
+            score=read_optional_number(document, "score"),
+            lost=read_field(document, "lost", str),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +126,11 @@ class SweepResult:
         return {"points": points, "recommended": self.recommended.to_json(), **summary}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: JsonDocument) -> Self:
         """Read what `to_json` wrote."""
-        points = tuple(map(SweepPoint.from_json, document["points"]))
-        recommended = SweepPoint.from_json(document["recommended"])
-        return cls(points, recommended, document["limit"], tuple(document["left_out"]))
+        points = tuple(map(SweepPoint.from_json, read_documents(document, "points")))
+        recommended = SweepPoint.from_json(read_document(document, "recommended"))
+        return cls(points, recommended, read_number(document, "limit"), read_list(document, "left_out", str))
 
 
 def parse_ks(text: str) -> tuple[int, ...]:

@@ -369,9 +369,10 @@ def publish_in_folder(
 ) -> dict[str, object]:
     """Make a release in a folder; return its JSON, with file names instead of paths."""
     name = f"{custodian.schema.name}-{find_next_release_number(DatasetDir(custodian.schema))}"
-    output = folder / ("columns" if body.list_sent().get("apart") else f"{name}.{body.format}")
+    method = body.build()
+    output = folder / ("columns" if method.is_apart else f"{name}.{body.format}")
     report = folder / f"{name}-report.html" if body.report else None
-    release = custodian.publish(body.build(), output, report=report, progress=progress, key=key)
+    release = custodian.publish(method, output, report=report, progress=progress, key=key)
     document = release.to_json()
     document["files"] = [str(file.relative_to(folder)) for file in release.files]
     document["manifest_file"] = str(release.manifest_file.relative_to(folder))

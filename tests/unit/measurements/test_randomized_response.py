@@ -20,7 +20,7 @@ from discreet.measurements.randomized_response import (
     RandomizedResponse,
     RandomizedResponseReading,
     compute_log_likelihood,
-    compute_upper_tail,
+    compute_report_tail,
 )
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.planner.options import QueryOptions
@@ -70,7 +70,7 @@ def test_the_distribution_is_that_of_all_ways_to_report(units: int, epsilon: Fra
         for reported, chance in enumerate(chances):
             log = compute_log_likelihood(units, reading.flip_chance, yeses, reported)
             assert math.exp(log) == pytest.approx(chance, rel=1e-9)
-            tail = compute_upper_tail(units, reading.flip_chance, yeses, reported)
+            tail = compute_report_tail(units, reading.flip_chance, yeses, reported)
             assert tail == pytest.approx(sum(chances[reported:]), rel=1e-9)
         mean = sum(chance * float(reading.values((reported,))[0]) for reported, chance in enumerate(chances))
         square = sum(c * (float(reading.values((r,))[0]) - yeses) ** 2 for r, c in enumerate(chances))

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -31,7 +31,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.schema import SchemaItem
 
 from discreet.errors import DiscreetError, Unavailable
 from discreet.ledger import connect
@@ -48,19 +48,20 @@ from discreet.ledger.storage import (
 )
 
 Record = TypeVar("Record")
+SqlType = type[Text | Boolean | Integer | Double[float]]
 CounterKey = tuple[str, str]
 METADATA = MetaData()
 
 
-def _key(*names: str) -> list[Column[Any]]:
+def _key(*names: str) -> list[SchemaItem]:
     return [Column(name, Text, primary_key=True) for name in names]
 
 
-def _required(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+def _required(kind: SqlType, *names: str) -> list[SchemaItem]:
     return [Column(name, kind, nullable=False) for name in names]
 
 
-def _optional(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+def _optional(kind: SqlType, *names: str) -> list[SchemaItem]:
     return [Column(name, kind) for name in names]
 
 
@@ -303,8 +304,8 @@ def acquire_advisory_lock(connection: Connection, name: str) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
 
-def _build_insert(connection: Connection, table: Table) -> Any:
-    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+def _build_insert(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 class CounterBuffer:

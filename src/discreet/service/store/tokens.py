@@ -10,7 +10,7 @@ import time
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from sqlalchemy import Connection, Row, delete, insert, select, union, update
 from sqlalchemy import text as sql
@@ -299,10 +299,10 @@ def derive_form_token(cookie: str) -> str:
     return hashlib.sha256(b"form\0" + cookie.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _read_valid_token(row: Row[Any] | None) -> Token | None:
+def _read_valid_token(row: Row[tuple[object, ...]] | None) -> Token | None:
     token = None if row is None else _token_from_row(row)
     return token if token is not None and token.is_valid(time.time()) else None
 
 
-def _token_from_row(row: Row[Any]) -> Token:
+def _token_from_row(row: Row[tuple[object, ...]]) -> Token:
     return Token(row.id, row.analyst, row.role, row.created, row.expires, row.revoked)
