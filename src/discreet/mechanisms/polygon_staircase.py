@@ -145,6 +145,7 @@ class PolygonStaircase(VectorStaircase):
         return type(self), (self.epsilon, self.polygon.vertices, self.core, self.steps)
 
     def probability(self, units: Sequence[int]) -> Fraction:
+        """Compute the exact probability of one point of the grid."""
         return self.fall ** self.level(units) / ((1 - self.fall) * self._level_sums[0])
 
     def level(self, units: Sequence[int]) -> int:
@@ -156,6 +157,7 @@ class PolygonStaircase(VectorStaircase):
         return _compute_level_sums(self.polygon, self.core, self.fall)
 
     def exact_variance(self) -> tuple[Fraction, Fraction]:
+        """Compute the variance of each component in squared units of the answer, as rationals."""
         points, x, y = self._level_sums
         return x / points * self.steps[0] ** 2, y / points * self.steps[1] ** 2
 
