@@ -219,8 +219,8 @@ PEERS += ("../benchmarks/peers/anjana", "../benchmarks/peers/pycanon")
 
 
 def test_imports_point_inwards() -> None:
-    found = [(module, one) for module in MODULES for one in outward_imports(module, MODULES[module].read_text())]
-    assert found == []
+    outward = [(module, one) for module in MODULES for one in outward_imports(module, MODULES[module].read_text())]
+    assert outward == []
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_public_namespaces_are_there_without_an_import() -> None:
 
 
 def test_randomness_enters_by_one_door() -> None:
-    assert [(module, found) for module in MODULES for found in randomness(module, MODULES[module].read_text())] == []
+    assert [(module, name) for module in MODULES for name in randomness(module, MODULES[module].read_text())] == []
 
 
 def test_only_faces_import_the_made_up_table() -> None:

@@ -337,9 +337,9 @@ def test_distances_floors_and_errors_have_names_of_their_own() -> None:
     assert Distance.product(distances[:1]).stored_name == "product"
     floors = [Distinct(2).to_text(), Spread(0.5).to_text(), Closeness(0.25).to_text()]
     assert floors == ["distinct 2", "spread 1/2", "closeness 1/4"]
-    found = [InvalidInput, BudgetExceeded, Unsupported, Unavailable, ClaimFailed, Internal]
+    kinds = [InvalidInput, BudgetExceeded, Unsupported, Unavailable, ClaimFailed, Internal]
     names = "InvalidInput BudgetExceeded Unsupported Unavailable ClaimFailed Internal"
-    assert [one.stored_name for one in found] == names.split()
+    assert [one.stored_name for one in kinds] == names.split()
 
 
 def test_a_ledger_has_these_tables_and_entries(asked_dataset: Path) -> None:
@@ -388,8 +388,8 @@ def test_a_service_has_these_tables_and_takes_these_bodies(asked_dataset: Path, 
     assert " ".join(token) == "id analyst role created expires revoked valid token"
     assert tables(tmp_path / "service.db") == {name: " ".join(columns.split()) for name, columns in STORE.items()}
     kinds = {name: [getattr(models, name)] for name in SENT} | {"Publish": models.RELEASE_MODELS.values()}
-    found = {name: {field for model in kinds[name] for field in model.model_fields} for name in SENT}
-    assert found == {name: set(names.split()) for name, names in SENT.items()}
+    bodies = {name: {field for model in kinds[name] for field in model.model_fields} for name in SENT}
+    assert bodies == {name: set(names.split()) for name, names in SENT.items()}
 
 
 def test_documents_have_these_names(asked_dataset: Path) -> None:
@@ -413,8 +413,8 @@ def test_documents_have_these_names(asked_dataset: Path) -> None:
 
 
 def test_commands_have_these_names() -> None:
-    found: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(app)
     names = "init check ask preview budget history publish verify assess serve audit ledger token"
-    assert set(found.commands) == set(names.split())
-    assert set(found.commands["ledger"].commands) == {"verify", "backup", "restore", "upgrade"}
-    assert set(found.commands["token"].commands) == {"create", "list", "revoke", "grant", "ungrant"}
+    assert set(group.commands) == set(names.split())
+    assert set(group.commands["ledger"].commands) == {"verify", "backup", "restore", "upgrade"}
+    assert set(group.commands["token"].commands) == {"create", "list", "revoke", "grant", "ungrant"}

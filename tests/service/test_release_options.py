@@ -55,8 +55,8 @@ ALL = {name: {option: VALUES[option][0] for option in method.list_options()} for
 @pytest.fixture(scope="module")
 def unspent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
     """A service that several tests look at, and none changes."""
-    with run_service(build_config(tmp_path_factory.mktemp("unspent"))) as found:
-        yield found
+    with run_service(build_config(tmp_path_factory.mktemp("unspent"))) as unspent_service:
+        yield unspent_service
 
 
 def test_every_option_has_a_value_here() -> None:
