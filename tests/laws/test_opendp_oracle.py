@@ -17,7 +17,7 @@ import pytest
 from discreet import DiscreteGaussian, DiscreteLaplace
 from discreet.mechanisms import PermuteAndFlip
 from discreet.mechanisms.entropy import SYSTEM
-from discreet.mechanisms.selection_scores import Selection
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.verification import assert_fits, chi_square_excess
 
 opendp.enable_features("contrib")

@@ -43,12 +43,11 @@ from discreet.measurements.threshold import Threshold
 from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
-from discreet.mechanisms.exponential_mechanism import Exponential
+from discreet.mechanisms.exponential_mechanism import Exponential, Selection
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.polygon_staircase import PolygonStaircase
 from discreet.mechanisms.quantile import _build_split_selection
 from discreet.mechanisms.refinement import Refinement
-from discreet.mechanisms.selection_scores import Selection
 from discreet.mechanisms.staircase import Staircase
 from discreet.priors.prior import Prior
 from discreet.query.query import Aggregate

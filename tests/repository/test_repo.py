@@ -73,7 +73,7 @@ HEAVY |= {"pandas", "polars", "psycopg", "pyarrow", "pyspark", "rich", "scipy"}
 HEAVY |= {"sqlalchemy", "sqlglot", "typer", "yaml"}
 
 # Modules of `mechanisms` that are not mechanisms; every other one has its proof note beside it.
-NOT_MECHANISMS = {"__init__", "distribution", "entropy", "noise", "refinement_risk", "samplers", "selection_scores"}
+NOT_MECHANISMS = {"__init__", "distribution", "entropy", "noise", "refinement_risk", "samplers"}
 NOT_MECHANISMS |= {"sensitivity", "continuous_noise"}
 # Notes beside the one of their module, where it has several mechanisms.
 FURTHER_NOTES = {

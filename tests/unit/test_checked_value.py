@@ -34,7 +34,7 @@ from discreet import synthetic as sy
 from discreet.answers.answer import PopulationEstimate, RangeCount
 from discreet.answers.build import build_answer
 from discreet.custodian.preview import Preview
-from discreet.mechanisms.selection_scores import Selection
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.numeric import exp_below
 from discreet.planner.options import QueryOptions
 from discreet.planner.plan import NoisyResult
