@@ -180,8 +180,8 @@ def test_an_estimate_has_the_decimals_of_its_interval(one: Number, two: Number, 
     about, least, most = map(parse_number, format_estimate(middle, low, high))
     assert least <= about <= most
     assert (least, most) == tuple(map(parse_number, format_ends(low, high)))
-    beside = parse_number(format_value(middle, (low, high)))
-    assert least <= beside <= most
+    printed = parse_number(format_value(middle, (low, high)))
+    assert least <= printed <= most
 
 
 @given(FINITE, st.sampled_from([math.inf, -math.inf]))

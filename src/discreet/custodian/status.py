@@ -9,7 +9,7 @@ from pathlib import Path
 
 from discreet.answers.answer import Answer
 from discreet.custodian.before_charge import list_balances
-from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, Snapshot, get_ledger_address, open_existing_ledger
+from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, Snapshot, get_ledger_address
 from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Entry, Ledger
 from discreet.ledger.charge import LedgerRestore, LedgerVerification
@@ -88,7 +88,7 @@ def open_own_ledger(schema: Schema, where: str | Path | None) -> Iterator[Ledger
     if manifest is None or manifest.ledger is None:
         yield None
         return
-    with open_existing_ledger(get_ledger_address(schema, where)) as ledger:
+    with Ledger.existing(get_ledger_address(schema, where)) as ledger:
         if ledger.id != manifest.ledger:
             raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
         ledger.compare(schema.name, FolderHeads(dataset_dir))

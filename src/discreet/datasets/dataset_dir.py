@@ -251,11 +251,11 @@ def open_bound_ledger(schema: Schema, where: str | Path | None = None, wait: flo
     dataset_dir, address = DatasetDir(schema), get_ledger_address(schema, where)
     manifest = dataset_dir.read_manifest()
     if manifest is not None and manifest.ledger is not None:  # for good: no need to wait for a registration under way
-        return _attach_ledger(schema, manifest, open_existing_ledger(address, wait))
+        return _attach_ledger(schema, manifest, Ledger.existing(address, wait))
     with dataset_dir.lock():
         manifest = dataset_dir.read_manifest() or DatasetManifest.new(schema)
         if manifest.ledger is not None:
-            return _attach_ledger(schema, manifest, open_existing_ledger(address, wait))
+            return _attach_ledger(schema, manifest, Ledger.existing(address, wait))
         return _attach_ledger(schema, manifest, Ledger.open(address, wait))
 
 
@@ -283,8 +283,3 @@ def _attach_ledger(schema: Schema, manifest: DatasetManifest, ledger: Ledger) ->
 def get_ledger_address(schema: Schema, where: str | Path | None = None) -> str | Path:
     """Where the ledger of a data set is: at the address given, or in its own folder."""
     return where if where is not None else DatasetDir(schema).folder / "ledger.db"
-
-
-def open_existing_ledger(where: str | Path, wait: float = 10) -> Ledger:
-    """Open a ledger that exists; none is made."""
-    return Ledger.existing(where, wait)

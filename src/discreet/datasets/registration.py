@@ -201,11 +201,6 @@ def _read_spark_kinds(table: str) -> ColumnKinds:
     return {field.name: _map_type_to_kind(field.dataType.simpleString()) for field in fields}
 
 
-def build_draft_text(data: str) -> str:
-    """Draft a schema."""
-    return draft_schema(data)
-
-
 def write_draft(data: str, file: Path) -> str:
     """Write a draft to a new file, and return its text; a file that exists is never touched."""
     is_current_folder = file.absolute().parent == Path.cwd()
@@ -274,10 +269,10 @@ def register_locked(
     if new_name in {snapshot.name for snapshot in manifest.snapshots}:
         raise InvalidInput(f"there is a snapshot {new_name!r} already; name the new one otherwise")
     engine, target, report = _read_source(schema, dataset_dir.folder, manifest, raw, new_name, progress)
-    made = datetime.now(UTC).isoformat(timespec="seconds")
+    made_at = datetime.now(UTC).isoformat(timespec="seconds")
     fingerprints = (None, None) if engine == "postgres" else fingerprint_files(dataset_dir.folder / target)
     details = _report_to_dict(report)
-    snapshot = Snapshot(new_name, engine, target, hash_layout(schema), made, disjoint, details, *fingerprints)
+    snapshot = Snapshot(new_name, engine, target, hash_layout(schema), made_at, disjoint, details, *fingerprints)
     dataset_dir.write_manifest(manifest.with_snapshot(snapshot))
     return snapshot
 

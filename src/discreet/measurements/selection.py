@@ -38,10 +38,9 @@ from discreet.measurements.observed_loss import (
 from discreet.measurements.prior_on_grid import PositionPrior, build_even_prior, place_prior
 from discreet.measurements.trimmed_mean import MAX_RANKED_ROWS, RankMean, compute_rank_error, select_rank_mean
 from discreet.mechanisms.entropy import Entropy
-from discreet.mechanisms.exponential_mechanism import Exponential
+from discreet.mechanisms.exponential_mechanism import Exponential, Selection
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip, choose_position
 from discreet.mechanisms.quantile import Bracket, BracketEnd, Extreme, Quantile, Quantiles, compute_rank_scores
-from discreet.mechanisms.selection_scores import Selection
 from discreet.priors.distance import ContinuousDistance, Distance, NominalDistance, OrdinalDistance, SemanticDistance
 from discreet.priors.posterior import Posterior
 from discreet.priors.prior import Prior, PriorUse

@@ -21,8 +21,8 @@ from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.point_estimates import Linear
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import Entropy
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.mechanisms.noise import AddNoise
-from discreet.mechanisms.selection_scores import Selection
 from discreet.numeric import format_exact
 from discreet.query.predicates import TRUE
 from discreet.query.query import Aggregate

@@ -193,6 +193,7 @@ class BoxStaircase(VectorStaircase):
         return type(self), (self.epsilon, self.widths, self.core, self.steps)
 
     def probability(self, units: Sequence[int]) -> Fraction:
+        """Compute the exact probability of one point of the grid."""
         return self.boxes.fall ** self.level(units) / ((1 - self.boxes.fall) * self.boxes.total)
 
     def level(self, units: Sequence[int]) -> int:
@@ -258,6 +259,7 @@ class BoxStaircase(VectorStaircase):
         return to_exact_values(self.answer_units(round_to_grid_points(exact, self.steps), entropy), self.steps)
 
     def sample_units(self, size: int, entropy: Entropy) -> Units:
+        """Draw `size` independent points in grid units, one row each."""
         return self.boxes.sample(size, entropy)[1]
 
 

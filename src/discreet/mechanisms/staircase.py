@@ -127,6 +127,7 @@ class Staircase(Noise):
         return (1 - self.part) * near + self.part * far
 
     def variance(self) -> float:
+        """Compute the variance, in squared units of the answer."""
         return float(self.exact_variance())
 
     def exact_variance(self) -> Fraction:
@@ -134,9 +135,11 @@ class Staircase(Noise):
         return self._mix_cores(_sum_second_moment) / self._total * self.step**2
 
     def expected_error(self) -> float:
+        """Compute the mean of |N|, in units of the answer."""
         return float(self._mix_cores(_sum_first_moment) / self._total * self.step)
 
     def tail_units(self, units: int) -> float:
+        """Compute P(|N| > units * step)."""
         if units < 0:
             return 1.0
         part = float(self.part)
@@ -159,6 +162,7 @@ class Staircase(Noise):
         return ((1 - part) * math.exp(-rate * near) + part * math.exp(-rate * far)) / float(self._total)
 
     def guarantee(self, units: int, neighbors: NeighborRelation) -> Guarantee:
+        """State the cost of one answer: epsilon for every step of the stairs that `units` grid units reach over."""
         return Guarantee.dp(-(-units // self.units) * self.epsilon, neighbors=neighbors)
 
     def cost(self, neighbors: str = "add-remove") -> Guarantee:
@@ -166,6 +170,7 @@ class Staircase(Noise):
         return Guarantee.dp(self.epsilon, neighbors=neighbors)
 
     def sample_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
+        """Draw `size` independent values in grid units, all at once where their digits fit a word."""
         odds = _build_odds(self.units, self.fall, self.points, self.part)
         if len(odds.level.digits) + self.units.bit_length() > MAX_WORD_DIGITS:
             return np.array([self._sample_one(odds, entropy) for _ in range(size)], dtype=np.object_)

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import compress, pairwise
-from typing import Literal
 
 import numpy as np
 
 from discreet.errors import Internal, InvalidInput, Unsupported
-from discreet.estimation.hierarchical_counts import HistogramStrategy, compute_rollup_weights, list_histogram_strategies
+from discreet.estimation.hierarchical_counts import (
+    HistogramStrategy,
+    NoiseKind,
+    compute_rollup_weights,
+    list_histogram_strategies,
+)
 from discreet.measurements.contribution_bounds import ContributionBounds, find_public_count
 from discreet.measurements.hierarchical import BlockCounts, HierarchicalHistogram, Level, Starts
 from discreet.measurements.total_sensitivity import LinearQuery
@@ -29,7 +33,6 @@ from discreet.query.query import Query
 from discreet.query.scan import Cell
 from discreet.schema import Schema
 
-NoiseKind = Literal["laplace", "gaussian"]
 SHARE_STEPS = 10**6
 """Shares of epsilon are in millionths, so that they add up exactly."""
 

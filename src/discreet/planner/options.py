@@ -264,9 +264,6 @@ class QueryOptions(CheckedValue):
         if self.tail is not None and self.prior is None:
             raise InvalidInput("tail says how your prior is used; give the prior too, or leave out tail")
 
-    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        return partial(type(self), **{option.name: getattr(self, option.name) for option in fields(self)}), ()
-
     @property
     def _noise_settings(self) -> tuple[object, ...]:
         return tuple(getattr(self, name) for name in NOISE_OPTIONS)

@@ -201,7 +201,7 @@ def run_sweep(
 
     sweep_result = sweep_parameters(table, quasi, confidential, k_values, method_names, t=t, progress=show)
     if report_path is not None:
-        _write_sweep(report_path, sweep_result, SweepTrial(table, quasi, confidential, "domain", t, None))
+        _write_sweep(report_path, sweep_result, SweepTrial(table, quasi, confidential, t, None))
     return sweep_result
 
 

@@ -6,9 +6,10 @@ Commands, requests, forms and clients are made from the options that these class
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from discreet.errors import InvalidInput, Unsupported
@@ -46,7 +47,7 @@ from discreet.release.method_options import (
     parse_delta,
     parse_epsilon,
 )
-from discreet.untrusted import copy_text, has_type, require_exact_class, set_fields
+from discreet.untrusted import CheckedValue, copy_text, has_type, require_exact_class, set_fields
 
 if TYPE_CHECKING:
     from discreet.schema import Column, Schema
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseMethod(ABC):
+class ReleaseMethod(CheckedValue, ABC):
     """A release method with its options; every option is copied as plain data, since it meets the rows."""
 
     stored_name: ClassVar[str]
@@ -77,6 +78,9 @@ class ReleaseMethod(ABC):
         """List the values of the options that are set, by name."""
         values = {name: (getattr(self, name), default) for name, (_, default) in self.list_options().items()}
         return {name: value for name, (value, default) in values.items() if value != default}
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return partial(type(self), **self.list_values()), ()
 
     @property
     def is_apart(self) -> bool:

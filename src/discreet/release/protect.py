@@ -112,7 +112,7 @@ def concatenate_originals(batches: Iterable[ReleaseBatch]) -> dict[str, NDArray[
 class ProtectedRelease:
     """A release in its final order: row i of `released` was made of row i of `original`.
 
-    `rows` are the places of the rows among all `snapshot_rows` of the snapshot, sorted by their codes.
+    `rows` are the places of the rows among all of the snapshot, sorted by their codes.
     """
 
     original: Table
@@ -122,7 +122,6 @@ class ProtectedRelease:
     guarantee: Guarantee
     facts: Mapping[str, object]
     rows: NDArray[np.int64]
-    snapshot_rows: int
 
 
 def read_records(schema: Schema, source: Source) -> Table:
@@ -157,7 +156,6 @@ def protect_in_memory(
         {name: labels[order] for name, labels in protected.groups.items()},
         *(protected.second, protected.guarantee, protected.facts),
         rank_rows_by_codes(codes)[kept_rows],
-        table.rows,
     )
 
 
@@ -273,7 +271,6 @@ def protect_in_engine(
         select_released_columns(recipe, reply.table.attributes, protected),
         *(protected.groups, protected.second, protected.guarantee, protected.facts),
         spool.store_array(rank_rows_by_codes(codes)),
-        rows,
     )
 
 

@@ -26,7 +26,6 @@ from discreet.json_fields import (
 from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int
 from discreet.sdc.comparison import Comparison, compare_release, find_worst_loss, score
-from discreet.sdc.methods.record_distance import Scale
 from discreet.sdc.table import ProtectedTable, Table, check_roles
 
 DEFAULT_METHODS = ("mdav", "mdav-swap", "ir-swap")
@@ -35,7 +34,7 @@ SWEEP_METHODS = (*DEFAULT_METHODS, "t-closeness")
 """The methods that can be tried. Generalised values and Anatomy's two tables have no correlations to compare."""
 LOSS_TOLERANCE = 0.05
 """Losses that differ by no more are held equal: so much, or more, is chance."""
-DEFAULT_RISK_LIMIT = 0.05
+RISK_LIMIT = 0.05
 """The greatest risk above chance that is called small."""
 MAX_LOSS = 1.0
 """A greater loss is of the worst grade: findings may well differ."""
@@ -175,7 +174,6 @@ class SweepTrial:
     table: Table
     quasi: tuple[str, ...]
     confidential: tuple[str, ...]
-    scale: Scale
     t: object
     entropy: Entropy | None
 
@@ -186,16 +184,16 @@ class SweepTrial:
 
         table, quasi, confidential, entropy = self.table, self.quasi, self.confidential, self.entropy
         if method == "mdav":
-            return mdav_id(table, k, quasi, scale=self.scale, entropy=entropy)
+            return mdav_id(table, k, quasi, entropy=entropy)
         if method == "mdav-swap":
-            return mdav_swap(table, k, quasi, confidential, scale=self.scale, entropy=entropy)
+            return mdav_swap(table, k, quasi, confidential, entropy=entropy)
         if method == "ir-swap":
             return ir_swap(table, k, confidential, entropy=entropy)
         return t_close(table, self.t, k, quasi, confidential, entropy=entropy)
 
     def compare(self, protected: ProtectedTable, k: int) -> Comparison:
         """The protected records compared with the originals."""
-        return compare_release(self.table, protected, self.quasi, self.confidential, scale=self.scale, k=k)
+        return compare_release(self.table, protected, self.quasi, self.confidential, k=k)
 
 
 def _build_point(method: str, k: int, comparison: Comparison, baseline: Comparison) -> SweepPoint:
@@ -216,15 +214,12 @@ def sweep_parameters(
     *,
     entropy: Entropy | None = None,
     progress: Progress | None = None,
-    scale: Scale = "domain",
     t: object = 2,
-    limit: float = DEFAULT_RISK_LIMIT,
 ) -> SweepResult:
     """Try every method at every k and recommend; t-closeness is tried at `t`. `progress(done, of)` follows each try."""
-
     quasi, confidential = check_roles(table, quasi, confidential, informed=False)
     tries = [(method, k) for method in check_methods(methods) for k in check_ks(ks)]
-    trial = SweepTrial(table.select((*quasi, *confidential)), quasi, confidential, scale, t, entropy)
+    trial = SweepTrial(table.select((*quasi, *confidential)), quasi, confidential, t, entropy)
     points: list[SweepPoint] = []
     baselines: dict[str, Comparison] = {}
     refused: dict[str, list[int]] = {}
@@ -239,7 +234,7 @@ def sweep_parameters(
     if not points:
         raise InvalidInput(f"nothing could be tried; {next(iter(refused))}")
     left_out = tuple(f"{reason} (k = {', '.join(map(str, refused_ks))})" for reason, refused_ks in refused.items())
-    return SweepResult(tuple(points), recommend_point(points, limit), limit, left_out)
+    return SweepResult(tuple(points), recommend_point(points, RISK_LIMIT), RISK_LIMIT, left_out)
 
 
 def recommend_point(points: Sequence[SweepPoint], limit: float) -> SweepPoint:

@@ -92,9 +92,9 @@ def test_an_interval_holds_at_least_as_often_as_stated(units: int, epsilon: Frac
     half_width = reading.half_width(confidence)
     for yeses in range(units + 1):
         chances = enumerate_reports(units, yeses, float(epsilon))
-        held = sum(c for c, (low, high) in zip(chances, intervals, strict=True) if low <= yeses <= high)
+        coverage = sum(c for c, (low, high) in zip(chances, intervals, strict=True) if low <= yeses <= high)
         errors = [abs(float(reading.values((reported,))[0]) - yeses) for reported in range(units + 1)]
-        assert held >= confidence
+        assert coverage >= confidence
         assert sum(c for c, error in zip(chances, errors, strict=True) if error <= half_width) >= confidence
     for reported, (low, high) in enumerate(intervals):
         value = float(reading.values((reported,))[0])

@@ -35,9 +35,9 @@ from discreet.measurements.trimmed_mean import (
 )
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import SYSTEM
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.quantile import compute_rank_scores
-from discreet.mechanisms.selection_scores import Selection
 from discreet.mechanisms.staircase import Staircase
 from discreet.planner.options import PlanRequest, build_query_options
 from discreet.planner.plan import Plan

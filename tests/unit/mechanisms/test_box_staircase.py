@@ -339,8 +339,8 @@ class QuadrantProgram:
         near = self.copies * np.array([sum(point) for point in self.points])
         cost = np.concatenate([near, [sum(self.noise.expected_error()) - near @ self.law], np.zeros(n + m)])
         bounds = [(0, None)] * n + [(0, 1)] + [(0, None)] * (n + m)
-        given_ = np.concatenate([self.copies * self.law, np.zeros(n), [far]])
-        return linprog(cost, ratio, np.zeros(len(rows)), equal, given_, bounds, method="highs")
+        right_side = np.concatenate([self.copies * self.law, np.zeros(n), [far]])
+        return linprog(cost, ratio, np.zeros(len(rows)), equal, right_side, bounds, method="highs")
 
     def list_privacy_rows(self):
         place = {point: i for i, point in enumerate(self.points)}

@@ -88,10 +88,10 @@ def test_what_is_left_out_has_its_default() -> None:
     assert read_query_options({"epsilon": 1, "constraints": None, "fresh": None}) == QueryOptions(epsilon=Fraction(1))
 
 
-@pytest.mark.parametrize("given", [{}, {"epsilon": 1, "accuracy": "±5"}, dict.fromkeys(NOISE_OPTIONS, 1)])
-def test_noise_is_said_in_one_way(given: dict[str, object]) -> None:
+@pytest.mark.parametrize("options", [{}, {"epsilon": 1, "accuracy": "±5"}, dict.fromkeys(NOISE_OPTIONS, 1)])
+def test_noise_is_said_in_one_way(options: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match=r"in one way|could not be read"):
-        read_query_options(given)
+        read_query_options(options)
 
 
 @pytest.mark.parametrize(

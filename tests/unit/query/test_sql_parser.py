@@ -587,8 +587,8 @@ def test_a_name_in_two_tables_needs_its_table() -> None:
         parse_sql(text.format("weight"), twice)
     for name, column in (("registry.weight", "weight"), ("icd.weight", "icd.weight")):
         assert read_question(text.format(name), twice).aggregates == (Aggregate("avg", column),)
-    beside = "SELECT AVG(registry.weight), AVG(icd.weight) AS other FROM registry JOIN icd USING (diagnosis)"
-    assert len(read_question(beside, twice).aggregates) == 2
+    question = "SELECT AVG(registry.weight), AVG(icd.weight) AS other FROM registry JOIN icd USING (diagnosis)"
+    assert len(read_question(question, twice).aggregates) == 2
 
 
 def test_names_match_in_any_case_unless_two_do() -> None:

@@ -257,7 +257,7 @@ def _read_release(form: ConsoleForm) -> d.ReleaseRequest:
     foreign = {name for item in METHODS.values() for name in item.list_options()} - own_options.keys()
     values: dict[str, object] = {name: form.get_text(name) for name in foreign}
     values |= {name: _read_option(form, option) for name, (option, _) in own_options.items()}
-    options = {name: value for name, value in values.items() if value not in ("", None, False, [])}
+    options = {name: value for name, value in values.items() if value not in ("", None, []) and value is not False}
     build_method(method, options)  # refused in its own words
     output = {"report": True} | ({"format": file_format} if file_format else {})
     return d.parse_fields(d.RELEASE_MODELS[method], {"method": method} | options | output)

@@ -238,13 +238,13 @@ def build_preview_view(document: Document, fresh: bool, rehearsal: bool) -> dict
         times = "any number: it is public"
     elif is_stored and is_free:
         words, times = "free", "free: it is stored"
-    own = f"An answer of epsilon {format_exact_cost(stored_epsilon)} is stored, and is told."
+    stored_note = f"An answer of epsilon {format_exact_cost(stored_epsilon)} is stored, and is told."
     error = document["expected_error"]
     error_text = "depends on the rows" if error is None else f"about {format_number(error)}" if error else "none"
     has_several = sum(candidate["chosen"] for candidate in document["candidates"]) > 1
     return {
         "cost": words,
-        "stored": own if is_stored else other,
+        "stored": stored_note if is_stored else other,
         "error": "one for each number" if has_several else error_text,
         "of": document["error_of"],
         "times": times,

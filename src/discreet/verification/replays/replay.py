@@ -36,8 +36,8 @@ from discreet.measurements.observed_loss import (
 from discreet.measurements.threshold import THRESHOLD_MECHANISM, compute_threshold_change
 from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.entropy import Entropy, KeyedEntropy
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.mechanisms.noise import Noise
-from discreet.mechanisms.selection_scores import Selection
 from discreet.numeric import as_positive
 from discreet.planner.candidates import compute_implied_epsilon
 from discreet.planner.options import QueryKeywords
