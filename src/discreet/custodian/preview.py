@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,12 @@ from discreet.answers.population_estimates import check_population_size
 from discreet.answers.reconciled_counts import check_plan_constraints
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_number
+from discreet.json_fields import JsonSerializable
 from discreet.ledger import Balance, Caps, Charge, Ledger
 from discreet.ledger.accounts import Terms, qualify_promise
 from discreet.ledger.budget_check import Offer, build_unspent_owners, count_affordable_charges
 from discreet.measurements.trimmed_mean import MEAN_OF_RANKS
-from discreet.numeric import date_from_days, parse_fraction
+from discreet.numeric import date_from_days
 from discreet.planner.dp_comparison import DpComparison, compare_with_dp
 from discreet.planner.options import ANY_PRICE, PlanRequest, PriorInput, QueryOptions, build_plan_request, parse_range
 from discreet.planner.plan import Candidate, Plan
@@ -61,7 +62,7 @@ Cells = tuple[Array, Array]
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(JsonSerializable):
     """The cost and the expected accuracy of a question. It reads no row and charges nothing.
 
     `expected_error` is the root mean square error of the refined value, or without a prior of the raw one; None where
@@ -97,53 +98,8 @@ class Preview:
     compared_with_dp: DpComparison | None = None
     """For an individual-dp question: its error and that of plain differential privacy, and which to prefer."""
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        payload: dict[str, object] = {"question": self.question, "mechanism": self.mechanism}
-        payload |= {"expected_error": self.expected_error, "prior_error": self.prior_error}
-        payload |= {"reason": self.reason, "accuracy": self.accuracy}
-        payload["accuracy_by_rows"] = [asdict(item) for item in self.accuracy_by_rows]
-        payload["candidates"] = [
-            {"aggregate": item.aggregate, "mechanism": item.mechanism, "expected_error": item.expected_error}
-            | {"cost": item.cost.to_json(), "chosen": item.chosen}
-            for item in self.candidates
-        ]
-        payload |= {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json(), "times": self.times}
-        stored_epsilon = None if self.stored is None else str(self.stored)
-        payload |= {"warnings": list(self.warnings), "stored_epsilon": stored_epsilon}
-        payload |= {"reuse": self.reuse, "pictured": self.pictured, "error_of": self.error_of}
-        comparison = self.compared_with_dp
-        payload |= {"prior_use": self.prior_use, "compared_with_dp": comparison and asdict(comparison)}
-        return payload | {"budget": [balance.to_json() for balance in self.balances]}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        comparison = document.get("compared_with_dp")
-        names = ("aggregate", "mechanism", "cost", "expected_error", "chosen")
-        candidates = (item | {"cost": Guarantee.from_json(item["cost"])} for item in document["candidates"])
-        rows = document.get("accuracy_by_rows", ())
-        return cls(
-            question=document["question"],
-            mechanism=document["mechanism"],
-            cost=Guarantee.from_json(document["cost"]),
-            expected_error=document["expected_error"],
-            candidates=tuple(Candidate(*(item[name] for name in names)) for item in candidates),
-            accuracy=document["accuracy"],
-            guarantee=Guarantee.from_json(document["guarantee"]),
-            reason=document["reason"],
-            stored=parse_fraction(document["stored_epsilon"]),
-            reuse=document.get("reuse", ""),
-            warnings=tuple(document["warnings"]),
-            prior_error=document["prior_error"],
-            pictured=document["pictured"],
-            error_of=document["error_of"],
-            prior_use=document.get("prior_use", ""),
-            balances=tuple(map(Balance.from_json, document["budget"])),
-            times=document["times"],
-            accuracy_by_rows=tuple(AccuracyForRows(item["name"], item["rows"], item["within"]) for item in rows),
-            compared_with_dp=comparison and DpComparison(*(comparison[field.name] for field in fields(DpComparison))),
-        )
+    json_fields = """question mechanism expected_error prior_error reason accuracy accuracy_by_rows candidates guarantee
+        cost times warnings stored_epsilon=stored reuse pictured error_of prior_use compared_with_dp budget=balances"""
 
 
 def build_plan_charge(
@@ -389,7 +345,7 @@ def find_max_epsilon(options: QueryOptions, balances: tuple[Balance, ...]) -> Fr
 
 
 @dataclass(frozen=True, slots=True)
-class StatedPrior:
+class StatedPrior(JsonSerializable):
     """A prior over numbers, or over names: `points` are the middles of even cells, or the values there are.
 
     Dates are text such as 2024-02-29. `text` says in words what is believed.
@@ -407,12 +363,7 @@ class StatedPrior:
         """Whether it is over numbers, or over dates."""
         return self.names is None
 
-    def to_json(self) -> dict[str, object]:
-        """Return the prior as JSON."""
-        names, ends = (None if values is None else list(values) for values in (self.names, self.interval_95))
-        payload: dict[str, object] = {"numeric": self.numeric, "points": list(self.points)}
-        payload |= {"probabilities": list(self.probabilities), "names": names}
-        return payload | {"mean": self.mean, "interval_95": ends, "text": self.text}
+    json_fields = "numeric points probabilities names mean interval_95 text"
 
 
 def build_stated_prior(schema: Schema, question: Question, prior: PriorInput) -> StatedPrior:

@@ -13,6 +13,7 @@ from typing import cast
 
 from discreet.errors import DiscreetError
 from discreet.formatting import format_cost, format_number
+from discreet.json_fields import JsonSerializable
 from discreet.measurements.contribution_bounds import NOT_STATED
 from discreet.measurements.trimmed_mean import SURE_ERROR, find_target_rank
 from discreet.measurements.unit_query import OrderStatistic
@@ -25,7 +26,7 @@ MAX_FLOOR_RATIO = 1.1
 
 
 @dataclass(frozen=True, slots=True)
-class DpComparison:
+class DpComparison(JsonSerializable):
     """What an individual-dp question would be as a dp question of the same epsilon, and which of the two to prefer."""
 
     mechanism: str
@@ -40,6 +41,8 @@ class DpComparison:
     """The model with the smaller expected error; dp where both are the same."""
     words: str
     """One sentence that says which to prefer, and why."""
+
+    json_fields = "mechanism accuracy expected_error own_error prefer words"
 
 
 def compare_with_dp(individual_plan: Plan) -> DpComparison | None:

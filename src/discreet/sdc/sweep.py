@@ -8,12 +8,12 @@ both bounds is named and not advised. Methods that hide by chance are tried once
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number, format_percent_at_most
+from discreet.json_fields import JsonSerializable
 from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int
 from discreet.sdc.comparison import Comparison, compare_release, find_worst_loss, score
@@ -42,7 +42,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class SweepPoint:
+class SweepPoint(JsonSerializable):
     """One method at one k: its loss and its risk, in the units of `Comparison`."""
 
     method: str
@@ -58,19 +58,11 @@ class SweepPoint:
     lost: str = "correlations"
     """The measure that the loss is of."""
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        document: dict[str, object] = {"method": self.method, "k": self.k, "loss": self.loss, "risk": self.risk}
-        return document | {"il1s": self.il1s, "linkage": self.linkage, "score": self.score, "lost": self.lost}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        return cls(*(document[field.name] for field in fields(cls)))
+    json_fields = "method k loss risk il1s linkage score lost"
 
 
 @dataclass(frozen=True, slots=True)
-class SweepResult:
+class SweepResult(JsonSerializable):
     """The points that could be tried, by method and k, and the one to take, or the nearest where none is useful."""
 
     points: tuple[SweepPoint, ...]
@@ -101,18 +93,7 @@ class SweepResult:
         advice = f"{' and '.join(filter(None, (gives_away, differs)))}, so try other k, other methods or fewer columns"
         return f"No point is both {bounds}: nearest is {nearest}; {advice}."
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        points = [point.to_json() for point in self.points]
-        summary = {"useful": self.useful, "limit": self.limit, "words": self.words, "left_out": list(self.left_out)}
-        return {"points": points, "recommended": self.recommended.to_json(), **summary}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        points = tuple(map(SweepPoint.from_json, document["points"]))
-        recommended = SweepPoint.from_json(document["recommended"])
-        return cls(points, recommended, document["limit"], tuple(document["left_out"]))
+    json_fields = "points recommended useful limit words left_out"
 
 
 def parse_ks(text: str) -> tuple[int, ...]:
