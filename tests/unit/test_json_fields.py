@@ -99,7 +99,10 @@ def test_numbers_are_exact_or_plain() -> None:
 
 
 WRONG: list[dict[str, Any]] = [
-    *({name: value for name, value in DOCUMENT.items() if name != left_out} for left_out in ("label", "parts", "inner")),
+    *(
+        {name: value for name, value in DOCUMENT.items() if name != left_out}
+        for left_out in ("label", "parts", "inner")
+    ),
     DOCUMENT | {"of a later version": 1},
     DOCUMENT | {"count": "3"},
     DOCUMENT | {"count": True},
