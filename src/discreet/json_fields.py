@@ -47,7 +47,7 @@ class JsonSerializable:
 
     def _build_json(self, exact: Callable[[Fraction], object]) -> dict[str, object]:
         document: dict[str, Any] = {}
-        for item in _list_json_fields(cast(type, type(self))):
+        for item in list_json_fields(cast(type, type(self))):
             value = getattr(self, item.attribute)
             if item.skips_empty and value in (None, "", ()):
                 continue
@@ -60,7 +60,7 @@ class JsonSerializable:
     @classmethod
     def from_json(cls, document: Mapping[str, Any], **others: object) -> Self:
         """Read a document; LookupError, TypeError or ValueError where it is none. `others` are not in it."""
-        values, listed = dict(others), _list_json_fields(cast(type, cls))
+        values, listed = dict(others), list_json_fields(cast(type, cls))
         if cls.refuses_unknown_names and not set(document) <= {item.path[0] for item in listed}:
             raise ValueError
         for item in listed:
@@ -91,7 +91,8 @@ def to_json_value(value: object, exact: Callable[[Fraction], object] = str) -> o
 
 
 @cache
-def _list_json_fields(kind: Any) -> tuple[JsonField, ...]:
+def list_json_fields(kind: Any) -> tuple[JsonField, ...]:
+    """List the names of a class in JSON, in their order."""
     hints = get_type_hints(kind)
     own_fields: Mapping[str, Any] = {field.name: field for field in fields(kind)}
     listed = []
