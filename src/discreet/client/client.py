@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from discreet.client.encode_requests import encode_method, encode_question, encode_recipe, make_request_key
 from discreet.client.remote_dataset import (
@@ -41,7 +42,7 @@ VERIFY_NOT_REHEARSED = (
 CLIENT_CLOSED = "the client is closed; open another"
 
 
-class Client:
+class Client(AbstractContextManager["Client"]):
     """Asks one data set of a service; threads may share it. With `rehearsal` the table is made up and nothing is paid.
 
     `timeout` is how many seconds of silence mean that a reply is lost. A request that was lost is sent again, up to
@@ -191,9 +192,6 @@ class Client:
     def close(self) -> None:
         """Refuse further calls; every call has closed its connection already."""
         self._dataset = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -11,11 +11,11 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Lock
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 from discreet.answers.answer import Answer
 from discreet.answers.build import FREE, build_answer, build_public_answer, parse_result, serialize_result
@@ -127,7 +127,7 @@ def do_nothing() -> None:
 
 
 @dataclass(eq=False, slots=True)
-class CountingSession:
+class CountingSession(AbstractContextManager["CountingSession"]):
     """Make one with `Custodian.session`, and use it in a `with`; threads may share it."""
 
     noise_scale: Fraction
@@ -182,12 +182,7 @@ class CountingSession:
         with self._lock:
             self._open = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _plan(self, query: Query, scale: Fraction) -> Plan:
