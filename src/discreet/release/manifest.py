@@ -10,8 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from discreet.datasets.dataset_dir import DatasetDir
 
 Labels = Mapping[str, NDArray[np.int64]]
+CLAIMED_MODELS = {"dp", "approx-dp", "k-anonymity", "probabilistic-k-anonymity", "t-closeness"}
+"""What a manifest may claim."""
 READERS = {".csv": "read_csv(?, header = true, parallel = false)", ".parquet": "read_parquet(?)"}
 RELEASED_CSV_READER = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"',
     escape = '"', allow_quoted_nulls = false)"""
@@ -358,18 +359,10 @@ def _parse_column(column: Mapping[str, Any]) -> ManifestColumn:
 
 
 def _parse_guarantee(payload: Mapping[str, Any]) -> Guarantee:
-    model, unit = payload["model"], str(payload["unit"])
-    match model:
-        case "t-closeness":
-            return Guarantee.t_closeness(Fraction(payload["t"]), str(payload["distance"]), unit)
-        case "dp":
-            return Guarantee.dp(Fraction(payload["epsilon"]), str(payload["neighbours"]), unit)
-        case "approx-dp":
-            epsilon, delta = Fraction(payload["epsilon"]), Fraction(payload["delta"])
-            return Guarantee.approx_dp(epsilon, delta, str(payload["neighbours"]), unit)
-        case "k-anonymity" | "probabilistic-k-anonymity":
-            return Guarantee.k_anonymity(payload["k"], probabilistic=model != "k-anonymity", unit=unit)
-    raise ValueError
+    guarantee = replace(Guarantee.from_json(payload), assumptions=())
+    if guarantee.model not in CLAIMED_MODELS or 0 in (guarantee.k, guarantee.t):
+        raise ValueError
+    return guarantee
 
 
 def require_matching_files(table: Path, manifest: ReleaseManifest) -> None:

@@ -158,7 +158,7 @@ def save_prior(store: Store, analyst: str, prior: SavedPrior) -> None:
     with store.database.begin_write() as connection:
         if connection.execute(others).scalar_one() >= MAX_PRIORS:
             raise InvalidInput(f"an analyst keeps at most {MAX_PRIORS} priors; delete one first")
-        upsert_row(connection, priors, {"analyst": analyst, "name": prior.name, "text": prior.text, "note": prior.note})
+        upsert_row(connection, priors, {"analyst": analyst} | prior.to_json())
 
 
 def list_saved_priors(store: Store, analyst: str) -> list[SavedPrior]:
