@@ -18,28 +18,22 @@ CHECKED_TYPES = (str, int, bool)
 
 @dataclass(frozen=True, slots=True)
 class JsonField:
-    """One name of a document, a path in it, and the attribute of the value; without a reader it is only written."""
+    """One name of a document, a path in it, and the attribute of the value."""
 
     path: tuple[str, ...]
     attribute: str
     skips_empty: bool
-    read: Reader | None
-    is_required: bool
 
 
-class JsonSerializable:
-    """A dataclass whose JSON has the names of `json_fields`, in this order.
+class JsonWritable:
+    """A value whose JSON has the names of `_json_fields`, in this order.
 
     `name` is the attribute of that name, `name=attribute` another one, `a.b` the name b in an object a, and a name with
-    a question mark is left out where the value is None or empty. What is no field of the dataclass, as a property, is
-    written and not read. An exact number is written as text; values are read by the types of their fields. A name that
-    is missing when it is read stands for the default of its field.
+    a question mark is left out where the value is None or empty. An exact number is written as text.
     """
 
     __slots__ = ()
-    json_fields: ClassVar[str]
-    refuses_unknown_names: ClassVar[bool] = False
-    """For what is stored: a later version may have written a name that this one would lose."""
+    _json_fields: ClassVar[str]
 
     def to_json(self) -> dict[str, object]:
         """Return the document."""
@@ -57,19 +51,31 @@ class JsonSerializable:
             place[item.path[-1]] = to_json_value(value() if callable(value) else value, exact)
         return document
 
+
+class JsonSerializable(JsonWritable):
+    """A dataclass that is read from its JSON too, by the types of its fields; what is no field is not read.
+
+    A name that is missing stands for the default of its field.
+    """
+
+    __slots__ = ()
+    _refuses_unknown_names: ClassVar[bool] = False
+    """For what is stored: a later version may have written a name that this one would lose."""
+
     @classmethod
-    def from_json(cls, document: Mapping[str, Any], **others: object) -> Self:
-        """Read a document; LookupError, TypeError or ValueError where it is none. `others` are not in it."""
-        values, listed = dict(others), list_json_fields(cast(type, cls))
-        if cls.refuses_unknown_names and not set(document) <= {item.path[0] for item in listed}:
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document; LookupError, TypeError or ValueError where it is none."""
+        values, listed = {}, list_json_fields(cast(type, cls))
+        if cls._refuses_unknown_names and not set(document) <= {item.path[0] for item in listed}:
             raise ValueError
+        own_fields, readers = {field.name: field for field in fields(cast(Any, cls))}, _find_readers(cast(type, cls))
         for item in listed:
-            if item.read is not None:
-                place = document
+            if item.attribute in own_fields:
+                field, place = own_fields[item.attribute], document
                 for name in item.path[:-1]:
                     place = place[name]
-                if item.is_required or item.path[-1] in place:
-                    values[item.attribute] = item.read(place[item.path[-1]])
+                if field.default is field.default_factory or item.path[-1] in place:  # both are missing
+                    values[item.attribute] = readers[item.attribute](place[item.path[-1]])
         return cls(**values)
 
 
@@ -77,7 +83,7 @@ def to_json_value(value: object, exact: Callable[[Fraction], object] = str) -> o
     """Return a value as JSON has it: dates and paths as text, exact numbers as `exact` writes them."""
     if type(value) in PLAIN_TYPES:
         return value
-    if isinstance(value, JsonSerializable):
+    if isinstance(value, JsonWritable):
         return value.to_json() if exact is str else value._build_json(exact)
     if isinstance(value, Mapping):
         return {name: to_json_value(entry, exact) for name, entry in value.items()}
@@ -93,17 +99,16 @@ def to_json_value(value: object, exact: Callable[[Fraction], object] = str) -> o
 @cache
 def list_json_fields(kind: Any) -> tuple[JsonField, ...]:
     """List the names of a class in JSON, in their order."""
-    hints = get_type_hints(kind)
-    own_fields: Mapping[str, Any] = {field.name: field for field in fields(kind)}
     listed = []
-    for entry in kind.json_fields.split():
+    for entry in kind._json_fields.split():
         path, _, attribute = entry.removesuffix("?").partition("=")
-        name = attribute or path
-        field = own_fields.get(name)
-        is_required = field is not None and field.default is field.default_factory
-        read = None if field is None else _build_reader(hints[name])
-        listed.append(JsonField(tuple(path.split(".")), name, entry.endswith("?"), read, is_required))
+        listed.append(JsonField(tuple(path.split(".")), attribute or path, entry.endswith("?")))
     return tuple(listed)
+
+
+@cache
+def _find_readers(kind: Any) -> Mapping[str, Reader]:
+    return {name: _build_reader(hint) for name, hint in get_type_hints(kind).items()}
 
 
 def _build_reader(hint: Any) -> Reader:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast
 from discreet.charts import check_picture_path, save_spec
 from discreet.errors import InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_estimate, format_interval, format_value
-from discreet.json_fields import JsonSerializable, to_json_value
+from discreet.json_fields import JsonSerializable, JsonWritable, to_json_value
 from discreet.numeric import as_number_between, as_plain_number, date_from_days, parse_fraction
 from discreet.priors.posterior import Posterior, PosteriorSummary, posterior_from_json, require_95_confidence
 from discreet.privacy.guarantee import Guarantee
@@ -213,17 +213,17 @@ class RangeCount(JsonSerializable):
     interval: tuple[float, float]
     confidence: float
 
-    json_fields = "asked low high value interval confidence"
+    _json_fields = "asked low high value interval confidence"
 
     @classmethod
-    def from_json(cls, document: JsonObject, **others: object) -> Self:
+    def from_json(cls, document: JsonObject) -> Self:
         """Read a document; the ends are numbers, or dates, which alone are text."""
         ends = {end: _value_from_json(document[end], isinstance(document[end], str)) for end in ("low", "high")}
-        return super(RangeCount, cls).from_json({**document, **ends}, **others)
+        return super(RangeCount, cls).from_json({**document, **ends})
 
 
 @dataclass(frozen=True, slots=True)
-class PopulationEstimate(JsonSerializable):
+class PopulationEstimate(JsonWritable):
     """One number as an estimate for the population that the rows are a random sample of."""
 
     name: str
@@ -236,7 +236,14 @@ class PopulationEstimate(JsonSerializable):
     """How far the drawing of the sample alone may move it."""
     words: str
 
-    json_fields = "value interval confidence noise sampling words"
+    _json_fields = "value interval confidence noise sampling words"
+
+    @classmethod
+    def from_json(cls, name: str, document: JsonObject) -> Self:
+        """Read what `to_json` wrote of the number of this name."""
+        low, high = document["interval"]
+        details = (document[field] for field in ("confidence", "noise", "sampling", "words"))
+        return cls(name, document["value"], (low, high), *details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,7 +162,7 @@ class AccuracyForRows(JsonSerializable):
     rows: int
     within: float
 
-    json_fields = "name rows within"
+    _json_fields = "name rows within"
 
 
 def compute_accuracy_by_rows(plan: Plan, confidence: float) -> tuple[AccuracyForRows, ...]:

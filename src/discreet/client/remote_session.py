@@ -87,9 +87,7 @@ def decode_answer(dataset: RemoteDataset, document: JsonObject, body: JsonObject
 
 
 def _read_population(rows: Sequence[JsonObject]) -> tuple[Mapping[str, PopulationEstimate], ...]:
-    return tuple(
-        {name: PopulationEstimate.from_json(number, name=name) for name, number in row.items()} for row in rows
-    )
+    return tuple({name: PopulationEstimate.from_json(name, number) for name, number in row.items()} for row in rows)
 
 
 @dataclass(eq=False, slots=True)

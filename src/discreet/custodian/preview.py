@@ -25,7 +25,7 @@ from discreet.answers.population_estimates import check_population_size
 from discreet.answers.reconciled_counts import check_plan_constraints
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_number
-from discreet.json_fields import JsonSerializable
+from discreet.json_fields import JsonSerializable, JsonWritable
 from discreet.ledger import Balance, Caps, Charge, Ledger
 from discreet.ledger.accounts import Terms, qualify_promise
 from discreet.ledger.budget_check import Offer, build_unspent_owners, count_affordable_charges
@@ -98,8 +98,9 @@ class Preview(JsonSerializable):
     compared_with_dp: DpComparison | None = None
     """For an individual-dp question: its error and that of plain differential privacy, and which to prefer."""
 
-    json_fields = """question mechanism expected_error prior_error reason accuracy accuracy_by_rows candidates guarantee
-        cost times warnings stored_epsilon=stored reuse pictured error_of prior_use compared_with_dp budget=balances"""
+    _json_fields = """question mechanism expected_error prior_error reason accuracy accuracy_by_rows candidates
+        guarantee cost times warnings stored_epsilon=stored reuse pictured error_of prior_use compared_with_dp
+        budget=balances"""
 
 
 def build_plan_charge(
@@ -345,7 +346,7 @@ def find_max_epsilon(options: QueryOptions, balances: tuple[Balance, ...]) -> Fr
 
 
 @dataclass(frozen=True, slots=True)
-class StatedPrior(JsonSerializable):
+class StatedPrior(JsonWritable):
     """A prior over numbers, or over names: `points` are the middles of even cells, or the values there are.
 
     Dates are text such as 2024-02-29. `text` says in words what is believed.
@@ -363,7 +364,7 @@ class StatedPrior(JsonSerializable):
         """Whether it is over numbers, or over dates."""
         return self.names is None
 
-    json_fields = "numeric points probabilities names mean interval_95 text"
+    _json_fields = "numeric points probabilities names mean interval_95 text"
 
 
 def build_stated_prior(schema: Schema, question: Question, prior: PriorInput) -> StatedPrior:

@@ -59,8 +59,8 @@ class Snapshot(JsonSerializable):
     stamp: str | None = None
     """Of its files' names, sizes and times: as long as they stay, the bytes are not read again."""
 
-    json_fields = "name engine target layout made disjoint report sha256 stamp"
-    refuses_unknown_names = True
+    _json_fields = "name engine target layout made disjoint report sha256 stamp"
+    _refuses_unknown_names = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class DatasetManifest(JsonSerializable):
     snapshots: tuple[Snapshot, ...]
     ledger: str | None = None
 
-    json_fields = "identity key promise ledger snapshots"
-    refuses_unknown_names = True
+    _json_fields = "identity key promise ledger snapshots"
+    _refuses_unknown_names = True
 
     @staticmethod
     def new(schema: Schema) -> DatasetManifest:

@@ -175,7 +175,7 @@ class Balance(JsonSerializable):
     flags: tuple[str, ...]
     promise: str = ""
 
-    json_fields = "model analyst spent.epsilon=epsilon spent.delta=delta cap left flags promise"
+    _json_fields = "model analyst spent.epsilon=epsilon spent.delta=delta cap left flags promise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class Entry(JsonSerializable):
     epsilon: Fraction | None = None
     part: SubAccount | None = None
 
-    json_fields = "entry kind at snapshot analyst query model epsilon spend part"
+    _json_fields = "entry kind at snapshot analyst query model epsilon spend part"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class LedgerVerification(JsonSerializable):
     head: str
     heads: Mapping[str, str] = field(default_factory=dict)
 
-    json_fields = "entries head"  # of the chain of one data set
+    _json_fields = "entries head"  # of the chain of one data set
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class DpComparison(JsonSerializable):
     words: str
     """One sentence that says which to prefer, and why."""
 
-    json_fields = "mechanism accuracy expected_error own_error prefer words"
+    _json_fields = "mechanism accuracy expected_error own_error prefer words"
 
 
 def compare_with_dp(individual_plan: Plan) -> DpComparison | None:

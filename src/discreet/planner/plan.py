@@ -61,7 +61,7 @@ class Candidate(JsonSerializable):
     expected_error: float | None
     chosen: bool
 
-    json_fields = "aggregate mechanism expected_error cost chosen"
+    _json_fields = "aggregate mechanism expected_error cost chosen"
 
 
 @dataclass(frozen=True, eq=False)

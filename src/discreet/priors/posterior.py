@@ -171,7 +171,7 @@ class PosteriorSummary(JsonSerializable):
     center: float
     middle: float
     interval_95: tuple[float, float]
-    json_fields = "mean=center median=middle interval_95"
+    _json_fields = "mean=center median=middle interval_95"
     names: ClassVar[None] = None
     numeric: ClassVar[bool] = True
 

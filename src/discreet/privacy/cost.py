@@ -44,7 +44,7 @@ class PrivacyCost(CheckedValue, JsonSerializable):
     gaussian_rho: Fraction = ZERO
     delta: Fraction = ZERO
 
-    json_fields = "epsilon rho other=gaussian_rho delta"
+    _json_fields = "epsilon rho other=gaussian_rho delta"
 
     def __post_init__(self) -> None:
         set_fields(self, epsilon=require_amount(self.epsilon, "epsilon"), rho=require_amount(self.rho, "rho"))
@@ -75,7 +75,7 @@ class SubAccount(CheckedValue, JsonSerializable):
     name: str
     max_accounts: int
 
-    json_fields = "kind name reach=max_accounts"
+    _json_fields = "kind name reach=max_accounts"
 
     def __post_init__(self) -> None:
         if type(self.kind) is not str or self.kind not in ACCOUNT_KINDS:

@@ -73,7 +73,7 @@ class Guarantee(CheckedValue, JsonSerializable):
     unit: str = "row"
     assumptions: tuple[str, ...] = ()
 
-    json_fields = """model epsilon? delta? rho? also_epsilon=pure_epsilon? t? k? distance? neighbours=neighbors? unit
+    _json_fields = """model epsilon? delta? rho? also_epsilon=pure_epsilon? t? k? distance? neighbours=neighbors? unit
         assumptions words"""
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ClaimFailed, InvalidInput, Unavailable
-from discreet.json_fields import JsonSerializable
+from discreet.json_fields import JsonSerializable, JsonWritable
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import DP_MODELS, Guarantee
 from discreet.release.files import MANIFEST_NAME, RELEASE_FORMAT, Spool, get_manifest_path, hash_file, quote_column
@@ -41,7 +41,7 @@ CASTS = {"integer": "DOUBLE", "number": "DOUBLE", "date": "DATE", "truth": "BOOL
 
 
 @dataclass(frozen=True, slots=True)
-class Release(JsonSerializable):
+class Release(JsonWritable):
     """One release. `manifest` goes with the files; `measured`, `risk` and `utility` are for the custodian alone."""
 
     name: str
@@ -60,7 +60,7 @@ class Release(JsonSerializable):
     utility: str | None = None
     warnings: tuple[str, ...] = ()
 
-    json_fields = """name method rows entry files manifest_file guarantee measured report risk utility warnings
+    _json_fields = """name method rows entry files manifest_file guarantee measured report risk utility warnings
         manifest"""
 
 
@@ -76,8 +76,8 @@ class ReleaseRecord(JsonSerializable):
     sha256: str
     manifest: str
 
-    json_fields = "number name snapshot method k sha256 manifest"
-    refuses_unknown_names = True
+    _json_fields = "number name snapshot method k sha256 manifest"
+    _refuses_unknown_names = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -64,7 +64,7 @@ class Budget(CheckedValue, JsonSerializable):
     delta: Fraction = Fraction(0)
     max_epsilon: Fraction | None = None
 
-    json_fields = "epsilon delta max_epsilon?"
+    _json_fields = "epsilon delta max_epsilon?"
 
     def __post_init__(self) -> None:
         """Copy exact numbers: none is below 0, delta is below 1, and the highest epsilon is not below the one now."""
@@ -94,7 +94,7 @@ class PublishedStatistic(CheckedValue, JsonSerializable):
     value: str
     question: str | None = None
 
-    json_fields = "statistic value question?"
+    _json_fields = "statistic value question?"
 
     def __post_init__(self) -> None:
         """Require plain text."""

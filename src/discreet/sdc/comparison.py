@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_decimals, format_number, format_percent
-from discreet.json_fields import JsonSerializable
+from discreet.json_fields import JsonWritable
 from discreet.numeric import as_int
 from discreet.priors.posterior import Array
 from discreet.sdc import utility
@@ -219,7 +219,7 @@ def _grade_figure(figure: float, bars: tuple[float, float]) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison(JsonSerializable):
+class Comparison(JsonWritable):
     """Utility and risk; None where it cannot be measured, as what needs the two files' rows side by side."""
 
     rows: int
@@ -272,7 +272,7 @@ class Comparison(JsonSerializable):
     bounded: str | None = None
     """Where the risk is bounded by how the file was made, and so not measured: by what, in a sentence."""
 
-    json_fields = """rows numeric sse sse_of il1s means variances quantiles correlations correlation_change
+    _json_fields = """rows numeric sse sse_of il1s means variances quantiles correlations correlation_change
         correlation_change_sd association_change marginals propensity linkage linkage_by_chance disclosure
         disclosure_by_chance disclosure_excess unique knows intersection k unmeasured changed gone apart near bounded
         verdict.risk=risk verdict.utility=utility"""

@@ -58,7 +58,7 @@ class SweepPoint(JsonSerializable):
     lost: str = "correlations"
     """The measure that the loss is of."""
 
-    json_fields = "method k loss risk il1s linkage score lost"
+    _json_fields = "method k loss risk il1s linkage score lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class SweepResult(JsonSerializable):
         advice = f"{' and '.join(filter(None, (gives_away, differs)))}, so try other k, other methods or fewer columns"
         return f"No point is both {bounds}: nearest is {nearest}; {advice}."
 
-    json_fields = "points recommended useful limit words left_out"
+    _json_fields = "points recommended useful limit words left_out"
 
 
 def parse_ks(text: str) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from discreet.answers.explain import AccuracyForRows
 from discreet.custodian.preview import Preview, StatedPrior
-from discreet.json_fields import JsonSerializable, list_json_fields
+from discreet.json_fields import JsonWritable, list_json_fields
 from discreet.ledger.charge import Balance, Entry
 from discreet.planner.dp_comparison import DpComparison
 from discreet.planner.plan import Candidate
@@ -58,7 +58,7 @@ class SessionDocument(BaseModel):
     left: str
 
 
-def _describe_reply(kind: type[JsonSerializable], name: str, /, **more: object) -> type[BaseModel]:
+def _describe_reply(kind: type[JsonWritable], name: str, /, **more: object) -> type[BaseModel]:
     """Build the model of a reply that is a value as JSON, and more; its fields are described by their docstrings."""
     hints, words, fields = get_type_hints(kind), _list_docstrings(kind), {}
     for item in list_json_fields(cast(type, kind)):
@@ -88,7 +88,7 @@ def _get_json_type(hint: Any) -> Any:
     origin, parts = get_origin(hint), tuple(map(_get_json_type, get_args(hint)))
     if hint in (Fraction, Path):
         return str
-    if isinstance(hint, type) and issubclass(hint, JsonSerializable):
+    if isinstance(hint, type) and issubclass(hint, JsonWritable):
         return VALUE_DOCUMENTS[hint]
     if origin in (Union, UnionType):
         return reduce(or_, parts)
@@ -98,7 +98,7 @@ def _get_json_type(hint: Any) -> Any:
     return dict[str, parts[1]] if origin is Mapping else hint  # type: ignore[valid-type]
 
 
-VALUE_DOCUMENTS: dict[type[JsonSerializable], type[BaseModel]] = {}
+VALUE_DOCUMENTS: dict[type[JsonWritable], type[BaseModel]] = {}
 """The models of values that are parts of others."""
 for value_kind, value_name in {
     Guarantee: "GuaranteeDocument",

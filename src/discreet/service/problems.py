@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.responses import JSONResponse
 
 from discreet.errors import BudgetExceeded, ClaimFailed, DiscreetError, Internal, InvalidInput, Unavailable, Unsupported
-from discreet.json_fields import JsonSerializable
+from discreet.json_fields import JsonWritable
 
 MEDIA_TYPE = "application/problem+json"
 INTERNAL_DETAIL = "an internal error; nothing about the data is shown"
@@ -17,7 +17,7 @@ MAX_DETAIL_LENGTH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemType(JsonSerializable):
+class ProblemType(JsonWritable):
     """One line of the catalogue; `error` is the library's own class where the command line knows it too."""
 
     name: str
@@ -25,7 +25,7 @@ class ProblemType(JsonSerializable):
     title: str
     error: type[DiscreetError] | None = None
 
-    json_fields = "type=uri title status"
+    _json_fields = "type=uri title status"
 
     @property
     def uri(self) -> str:

@@ -184,7 +184,7 @@ class SyntheticEstimate(JsonSerializable):
     column_methods: Mapping[str, str]
     warnings: tuple[str, ...] = ()
 
-    json_fields = "method guarantee made=column_methods expected_error=errors warnings"
+    _json_fields = "method guarantee made=column_methods expected_error=errors warnings"
 
     @property
     def error(self) -> float:

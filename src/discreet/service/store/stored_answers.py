@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, s
 from discreet.custodian.session import AdmittedQuestion
 from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import InvalidInput
-from discreet.json_fields import JsonSerializable
+from discreet.json_fields import JsonWritable
 from discreet.service.store.store import (
     Store,
     acquire_advisory_lock,
@@ -63,14 +63,14 @@ class StoredAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedPrior(JsonSerializable):
+class SavedPrior(JsonWritable):
     """A prior that an analyst saved under a name."""
 
     name: str
     text: str
     note: str
 
-    json_fields = "name text note"
+    _json_fields = "name text note"
 
 
 def keep_answer(store: Store, answer: StoredAnswer) -> StoredAnswer:

@@ -24,7 +24,7 @@ from discreet.formatting import (
     format_upper,
     round_down,
 )
-from discreet.json_fields import JsonSerializable
+from discreet.json_fields import JsonWritable
 from discreet.numeric import as_number_between, as_rational, format_exact
 from discreet.untrusted import require_callable
 from discreet.verification.audit.combined_features import build_derived_features, learn_features, select_telling_columns
@@ -85,7 +85,7 @@ class Mechanism(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Event(JsonSerializable):
+class Event(JsonWritable):
     """The event of the test, and how often it occurred among the test draws."""
 
     words: str
@@ -96,7 +96,7 @@ class Event(JsonSerializable):
     draws: int
     """How many test draws there were with each data set."""
 
-    json_fields = "words likelier p q count other_count draws"
+    _json_fields = "words likelier p q count other_count draws"
 
     @property
     def p(self) -> float:
@@ -115,7 +115,7 @@ class Event(JsonSerializable):
 
 
 @dataclass(frozen=True, slots=True)
-class Audit(JsonSerializable):
+class Audit(JsonWritable):
     """The result of an audit: with this confidence, no epsilon below `lower_bound` holds."""
 
     lower_bound: float
@@ -128,7 +128,7 @@ class Audit(JsonSerializable):
     evidence: AuditEvidence = field(repr=False)
     """The test draws as keys of the event's feature, for the picture."""
 
-    json_fields = "sentence violated lower_bound epsilon delta draws confidence event"
+    _json_fields = "sentence violated lower_bound epsilon delta draws confidence event"
 
     @property
     def violated(self) -> bool:
