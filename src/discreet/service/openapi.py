@@ -67,7 +67,8 @@ def _describe_reply(kind: type[JsonWritable], name: str, /, **more: object) -> t
         hint = get_type_hints(function)["return"] if callable(function) else hints[item.attribute]
         default = Field(None if item.skips_empty else ..., description=words.get(item.attribute))
         fields[item.path[0]] = dict[str, Any] if item.path[1:] else _get_json_type(hint), default
-    return _build_document(name, " ".join((kind.__doc__ or "").split()), **more, **fields)
+    first_sentence = (kind.__doc__ or "").split("\n")[0].split(". ")[0].removesuffix(".")
+    return _build_document(name, f"{first_sentence}.", **more, **fields)
 
 
 def _list_docstrings(kind: type) -> dict[str, str]:
@@ -93,7 +94,7 @@ def _get_json_type(hint: Any) -> Any:
     if origin in (Union, UnionType):
         return reduce(or_, parts)
     if origin is tuple:
-        entry: Any = reduce(or_, set(parts) - {...})
+        entry: Any = reduce(or_, (part for part in parts if part is not ...))
         return list[entry]
     return dict[str, parts[1]] if origin is Mapping else hint  # type: ignore[valid-type]
 
