@@ -52,13 +52,13 @@ BUDGET_KEYS = MappingKeys.of("epsilon delta? max_epsilon?")
 PUBLISHED_KEYS = MappingKeys.of("statistic value question?")
 LOOKUP_KEYS = MappingKeys.of("file key")
 TAXONOMY_KEYS = MappingKeys.of("parents mapping? attribute? source? n_concepts?")
-COMMON_COLUMN_KEYS = "kind role? missing? missing_values?"
-COLUMN_KEYS = MappingKeys.of(f"{COMMON_COLUMN_KEYS} lower? upper? step? counts? categories? taxonomy? keys?")
+COMMON_COLUMN_KEYS = "role? missing? missing_values?"
+COLUMN_KEYS = MappingKeys.of(f"kind {COMMON_COLUMN_KEYS} lower? upper? step? counts? categories? taxonomy? keys?")
 KIND_KEYS: Mapping[str, MappingKeys] = {
-    kind: MappingKeys.of(f"{COMMON_COLUMN_KEYS} {keys}")
+    kind: MappingKeys.of(f"kind? {COMMON_COLUMN_KEYS} {keys}")
     for kind, keys in {
         "integer": "lower upper step? counts?",
-        "number": "lower upper step? counts?",
+        "number": "lower upper step counts?",
         "date": "lower upper counts?",
         "boolean": "",
         "ordinal": "categories counts?",
