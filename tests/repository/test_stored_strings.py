@@ -169,7 +169,7 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "value = getattr(self, item.attribute)": (READS_ATTRIBUTES, 1),
     "own_fields, readers = {field.name: field for field in fields(cast(Any, cls))}, _": (READS_ATTRIBUTES, 1),
     "return {name: _build_reader(hint) for name, hint in get_type_hints(kind).items()": (READS_ATTRIBUTES, 1),
-    "hints, words, fields = get_type_hints(kind), _list_docstrings(kind), {}": (READS_ATTRIBUTES, 1),
+    "hints, words = get_type_hints(kind), _list_docstrings(kind)": (READS_ATTRIBUTES, 1),
     "member = getattr(kind, item.attribute)": (READS_ATTRIBUTES, 1),
     'hint = get_type_hints(function)["return"] if callable(function) else hints[item.': (READS_ATTRIBUTES, 1),
     "required = tuple(field.name for field in fields(kind) if field.default is field.": (SETTINGS, 1),

@@ -87,6 +87,7 @@ class Preview(JsonSerializable):
     prior_error: float | None = None
     """The expected error of not asking: the standard deviation of the prior."""
     pictured: bool = False
+    """Whether the answer will have a picture."""
     error_of: str = ""
     """The quantity whose error `expected_error` is; empty if it is 0 or not known."""
     prior_use: str = ""

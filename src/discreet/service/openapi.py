@@ -58,17 +58,18 @@ class SessionDocument(BaseModel):
     left: str
 
 
-def _describe_reply(kind: type[JsonWritable], name: str, /, **more: object) -> type[BaseModel]:
+def _describe_reply(kind: type[JsonWritable], name: str, sentence: str = "", /, **more: object) -> type[BaseModel]:
     """Build the model of a reply that is a value as JSON, and more; its fields are described by their docstrings."""
-    hints, words, fields = get_type_hints(kind), _list_docstrings(kind), {}
+    fields: dict[str, object] = {}
+    hints, words = get_type_hints(kind), _list_docstrings(kind)
     for item in list_json_fields(cast(type, kind)):
         member = getattr(kind, item.attribute)
         function = member.fget if isinstance(member, property) else member
         hint = get_type_hints(function)["return"] if callable(function) else hints[item.attribute]
         default = Field(None if item.skips_empty else ..., description=words.get(item.attribute))
-        fields[item.path[0]] = dict[str, Any] if item.path[1:] else _get_json_type(hint), default
-    first_sentence = (kind.__doc__ or "").split("\n")[0].split(". ")[0].removesuffix(".")
-    return _build_document(name, f"{first_sentence}.", **more, **fields)
+        json_type: Any = _get_json_type(hint)
+        fields.setdefault(item.path[0], (dict[str, json_type] if item.path[1:] else json_type, default))
+    return _build_document(name, sentence or (kind.__doc__ or "").split("\n")[0], **fields, **more)
 
 
 def _list_docstrings(kind: type) -> dict[str, str]:
@@ -99,10 +100,11 @@ def _get_json_type(hint: Any) -> Any:
     return dict[str, parts[1]] if origin is Mapping else hint  # type: ignore[valid-type]
 
 
-VALUE_DOCUMENTS: dict[type[JsonWritable], type[BaseModel]] = {}
+VALUE_DOCUMENTS: dict[type[JsonWritable], type[BaseModel]] = {
+    Guarantee: _describe_reply(Guarantee, "GuaranteeDocument", "What is promised, to whom.")
+}
 """The models of values that are parts of others."""
 for value_kind, value_name in {
-    Guarantee: "GuaranteeDocument",
     Budget: "CapDocument",
     Balance: "BalanceDocument",
     PrivacyCost: "SpendDocument",
@@ -165,7 +167,9 @@ class SessionAnswerDocument(AnswerDocument):
     left: str
 
 
-PreviewDocument = _describe_reply(Preview, "PreviewDocument", rehearsal=bool)
+PreviewDocument = _describe_reply(
+    Preview, "PreviewDocument", "A preview: the JSON of `discreet preview --json`.", rehearsal=bool
+)
 PictureDocument = _build_document(
     "PictureDocument", "Prior, noise and posterior as a Vega-Lite specification.", spec=dict[str, Any]
 )
@@ -189,7 +193,9 @@ BudgetDocument = _build_document(
 )
 
 
-EntryDocument = _describe_reply(Entry, "EntryDocument", answers=list[str])
+EntryDocument = _describe_reply(
+    Entry, "EntryDocument", "One line of the history, and the ids of the answers that belong to it.", answers=list[str]
+)
 HistoryDocument = _build_document(
     "HistoryDocument",
     "A page of what was asked, the latest first; `next`, if there is more, is `before` for the page after it.",
@@ -247,7 +253,9 @@ JobsDocument = _build_document("JobsDocument", "The latest jobs.", jobs=list[Job
 
 
 TokenDocument = _describe_reply(Token, "TokenDocument", valid=bool)
-NewTokenDocument = _describe_reply(Token, "NewTokenDocument", valid=bool, token=str)
+NewTokenDocument = _describe_reply(
+    Token, "NewTokenDocument", "A token with its secret, which is told this once.", valid=bool, token=str
+)
 TokensDocument = _build_document("TokensDocument", "Every token there ever was.", tokens=list[TokenDocument])  # type: ignore[valid-type]
 
 
