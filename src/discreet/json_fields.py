@@ -1,112 +1,142 @@
-"""Read the fields of a JSON document, each as the type that it must have.
-
-A field that is missing is a KeyError and one of another type a TypeError. Who reads a document catches both, and says
-in whose words it cannot be read: those of a file, a ledger or a reply.
-"""
+"""Values that are written as JSON and read again: each class lists its names in JSON once, and both follow from it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from datetime import date
 from fractions import Fraction
-from typing import TypeVar
+from functools import cache, partial
+from pathlib import PurePath
+from types import UnionType
+from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin, get_type_hints
 
-JsonDocument = Mapping[str, object]
-"""A JSON object before its fields are read."""
-T = TypeVar("T")
-
-
-def read_field(document: JsonDocument, name: str, kind: type[T]) -> T:
-    """Read a field of this type."""
-    return _require_kind(document[name], kind)
+Reader = Callable[[Any], Any]
+PLAIN_TYPES = {str, int, float, bool, type(None)}
+CHECKED_TYPES = (str, int, bool)
 
 
-def read_optional(document: JsonDocument, name: str, kind: type[T]) -> T | None:
-    """Read a field of this type, None where it is null or missing."""
-    value = document.get(name)
-    return None if value is None else _require_kind(value, kind)
+@dataclass(frozen=True, slots=True)
+class JsonField:
+    """One name of a document, a path in it, and the attribute of the value."""
+
+    path: tuple[str, ...]
+    attribute: str
+    skips_empty: bool
 
 
-def read_number(document: JsonDocument, name: str) -> float:
-    """Read a number."""
-    return _require_number(document[name])
+class JsonWritable:
+    """A value whose JSON has the names of `_json_fields`, in this order.
+
+    `name` is the attribute of that name, `name=attribute` another one, `a.b` the name b in an object a, and a name with
+    a question mark is left out where the value is None or empty. An exact number is written as text.
+    """
+
+    __slots__ = ()
+    _json_fields: ClassVar[str]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document."""
+        return self._build_json(str)
+
+    def _build_json(self, exact: Callable[[Fraction], object]) -> dict[str, object]:
+        document: dict[str, Any] = {}
+        for item in list_json_fields(cast(type, type(self))):
+            value = getattr(self, item.attribute)
+            if item.skips_empty and value in (None, "", ()):
+                continue
+            place = document
+            for name in item.path[:-1]:
+                place = place.setdefault(name, {})
+            place[item.path[-1]] = to_json_value(value() if callable(value) else value, exact)
+        return document
 
 
-def read_optional_number(document: JsonDocument, name: str) -> float | None:
-    """Read a number, None where it is null or missing."""
-    value = document.get(name)
-    return None if value is None else _require_number(value)
+class JsonSerializable(JsonWritable):
+    """A dataclass that is read from its JSON too, by the types of its fields; what is no field is not read.
+
+    A name that is missing stands for the default of its field.
+    """
+
+    __slots__ = ()
+    _refuses_unknown_names: ClassVar[bool] = False
+    """For what is stored: a later version may have written a name that this one would lose."""
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document; LookupError, TypeError or ValueError where it is none."""
+        values, listed = {}, list_json_fields(cast(type, cls))
+        if cls._refuses_unknown_names and not set(document) <= {item.path[0] for item in listed}:
+            raise ValueError
+        own_fields, readers = {field.name: field for field in fields(cast(Any, cls))}, _find_readers(cast(type, cls))
+        for item in listed:
+            if item.attribute in own_fields:
+                field, place = own_fields[item.attribute], document
+                for name in item.path[:-1]:
+                    place = place[name]
+                if field.default is field.default_factory or item.path[-1] in place:  # both are missing
+                    values[item.attribute] = readers[item.attribute](place[item.path[-1]])
+        return cls(**values)
 
 
-def read_fraction(document: JsonDocument, name: str) -> Fraction:
-    """Read an exact number, which is stored as text."""
-    return Fraction(read_field(document, name, str))
+def to_json_value(value: object, exact: Callable[[Fraction], object] = str) -> object:
+    """Return a value as JSON has it: dates and paths as text, exact numbers as `exact` writes them."""
+    if type(value) in PLAIN_TYPES:
+        return value
+    if isinstance(value, JsonWritable):
+        return value.to_json() if exact is str else value._build_json(exact)
+    if isinstance(value, Mapping):
+        return {name: to_json_value(entry, exact) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json_value(entry, exact) for entry in value]
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Fraction):
+        return exact(value)
+    return str(value) if isinstance(value, PurePath) else value
 
 
-def read_optional_fraction(document: JsonDocument, name: str) -> Fraction | None:
-    """Read an exact number, None where it is null or missing."""
-    text = read_optional(document, name, str)
-    return None if text is None else Fraction(text)
+@cache
+def list_json_fields(kind: Any) -> tuple[JsonField, ...]:
+    """List the names of a class in JSON, in their order."""
+    listed = []
+    for entry in kind._json_fields.split():
+        path, _, attribute = entry.removesuffix("?").partition("=")
+        listed.append(JsonField(tuple(path.split(".")), attribute or path, entry.endswith("?")))
+    return tuple(listed)
 
 
-def read_choice(document: JsonDocument, name: str, choices: Sequence[T]) -> T:
-    """Read a field that has one of these values; ValueError where it has another."""
-    for choice in choices:
-        if choice == document[name]:
-            return choice
-    raise ValueError(f"{name} has a value that is not known")
+@cache
+def _find_readers(kind: Any) -> Mapping[str, Reader]:
+    return {name: _build_reader(hint) for name, hint in get_type_hints(kind).items()}
 
 
-def read_document(document: JsonDocument, name: str) -> JsonDocument:
-    """Read a field that is a document itself."""
-    return require_document(document[name])
+def _build_reader(hint: Any) -> Reader:
+    """How a value of a type is read; one of a type that JSON has itself is taken as it is."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType) and len(parts) == 2 and type(None) in parts:
+        return partial(_read_optional, _build_reader(parts[0]))
+    if origin is tuple and parts[-1] is Ellipsis:
+        read_part = _build_reader(parts[0])
+        return lambda values: tuple(map(read_part, values))
+    if origin is tuple:
+        readers = tuple(map(_build_reader, parts))
+        return lambda values: tuple(read(value) for read, value in zip(readers, values, strict=True))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        read_entry = _build_reader(parts[1])
+        return lambda entries: {name: read_entry(entry) for name, entry in entries.items()}
+    if isinstance(hint, type) and issubclass(hint, JsonSerializable):
+        return hint.from_json
+    if hint in CHECKED_TYPES:
+        return partial(_require_type, hint)
+    return hint if hint is Fraction else lambda value: value
 
 
-def read_optional_document(document: JsonDocument, name: str) -> JsonDocument | None:
-    """Read a field that is a document itself, None where it is null or missing."""
-    value = document.get(name)
-    return None if value is None else require_document(value)
+def _read_optional(read: Reader, value: object) -> object:
+    return None if value is None else read(value)
 
 
-def read_list(document: JsonDocument, name: str, kind: type[T]) -> tuple[T, ...]:
-    """Read a list of values of this type."""
-    return tuple(_require_kind(item, kind) for item in _require_list(document[name]))
-
-
-def read_optional_list(document: JsonDocument, name: str, kind: type[T]) -> tuple[T, ...]:
-    """Read a list of values of this type, empty where it is missing."""
-    return read_list(document, name, kind) if name in document else ()
-
-
-def read_numbers(document: JsonDocument, name: str) -> tuple[float, ...]:
-    """Read a list of numbers."""
-    return tuple(map(_require_number, _require_list(document[name])))
-
-
-def read_documents(document: JsonDocument, name: str) -> tuple[JsonDocument, ...]:
-    """Read a list of documents."""
-    return tuple(map(require_document, _require_list(document[name])))
-
-
-def require_document(value: object) -> JsonDocument:
-    """Return a value that is a document; TypeError where it is none."""
-    if not isinstance(value, Mapping):
-        raise TypeError(f"a document was expected, got {type(value).__name__}")
-    return value
-
-
-def _require_list(value: object) -> Sequence[object]:
-    if not isinstance(value, list | tuple):
-        raise TypeError(f"a list was expected, got {type(value).__name__}")
-    return value
-
-
-def _require_kind(value: object, kind: type[T]) -> T:
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise TypeError(f"{kind.__name__} was expected, got {type(value).__name__}")
-    return value
-
-
-def _require_number(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"a number was expected, got {type(value).__name__}")
+def _require_type(kind: type, value: object) -> object:
+    if type(value) is not kind:
+        raise TypeError
     return value

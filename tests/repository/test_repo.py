@@ -90,8 +90,8 @@ GENERATORS = re.compile(r"(random|secrets|(numpy|np)\.random|os\.(u|get)random)\
 # The parts of the package from the innermost outwards: a part may import itself and what stands in a line above it.
 LAYERS = (
     ("errors", "_version", "_lazy"),
-    ("untrusted",),
-    ("numeric", "json_fields"),
+    ("untrusted", "json_fields"),
+    ("numeric",),
     ("formatting",),
     ("privacy",),
     ("priors",),

@@ -113,6 +113,7 @@ IN_MEMORY = "tells pairs of one run apart, and is not kept"
 OPTION_NAMES = (
     "sends options of a question by the names of the wire model, which SENT repeats; test_options.py compares"
 )
+SETTINGS = "keys of a service's configuration, which the example in packaging/ and its tests repeat"
 BUILTIN = "texts, numbers and lists of Python's own, whose form it keeps"
 ALLOWED: dict[str, tuple[str, int]] = {
     'value = import_module(f"{home}.{name}") if home == namespace else getattr(import': (LOADS, 1),
@@ -164,8 +165,17 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "hints = get_type_hints(kind, include_extras=True)": (READS_ATTRIBUTES, 1),
     "return {option.name: hints[option.name].__metadata__[0] for option in fields(kin": (READS_ATTRIBUTES, 1),
     "return kind(*[_copy_part(getattr(value, field.name), depth + 1) for field in fie": (READS_ATTRIBUTES, 2),
-    "seconds = { name: _read_optional(pairs, name, _read_seconds, getattr(defaults, n": (READS_ATTRIBUTES, 1),
-    'return Limits(**integers, **seconds, least=_read_optional(pairs, "least", yaml.e': (READS_ATTRIBUTES, 1),
+    "value = getattr(self, item.attribute)": (READS_ATTRIBUTES, 1),
+    "own_fields, readers = {field.name: field for field in fields(cast(Any, cls))}, _": (READS_ATTRIBUTES, 1),
+    "return {name: _build_reader(hint) for name, hint in get_type_hints(kind).items()": (READS_ATTRIBUTES, 1),
+    "hints, words = get_type_hints(kind), _list_docstrings(kind)": (READS_ATTRIBUTES, 1),
+    "member = getattr(kind, item.attribute)": (READS_ATTRIBUTES, 1),
+    'hint = get_type_hints(function)["return"] if callable(function) else hints[item.': (READS_ATTRIBUTES, 1),
+    "required = tuple(field.name for field in fields(kind) if field.default is field.": (SETTINGS, 1),
+    "return MappingKeys(tuple(field.name for field in fields(kind)), required)": (SETTINGS, 1),
+    "pairs, hints = expect_closed_mapping(node, subject, list_keys(kind)), get_type_h": (SETTINGS, 1),
+    'datasets = tuple(DatasetConfig(**common | entry | {"schema": folder / entry["sch': (SETTINGS, 1),
+    'config = Config(**values | {"datasets": datasets})': (SETTINGS, 1),
     'return exp.Div(**parts, typed=True) if dialect == "postgres" else exp.IntDiv(**p': (OPTIONS, 2),
     'return ( f"import os\\n{fractions}\\nfrom discreet import Client\\n\\n" f\'with Clien': (CODE, 2),
     'return value if DECIMAL_PATTERN.fullmatch(value) else f"Fraction({value!r})"': (CODE, 1),

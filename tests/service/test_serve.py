@@ -118,7 +118,9 @@ def test_without_a_configuration_a_sample_is_served_on_this_machine_alone() -> N
             assert asked.get("/v1/me", headers={"Authorization": "Bearer dsc_"}).status_code == 401
         file = next(Path(word) for word in words if word.endswith("service.yaml"))
         sample = DatasetConfig(file.with_name("registry.yaml"), 1.0)
-        assert read_config(file) == Config((sample,), file.parent / "service", str(file.with_name("service.db")))
+        assert read_config(file) == Config(
+            (sample,), folder=file.parent / "service", store=str(file.with_name("service.db"))
+        )
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all at once
         _, log = process.communicate()
     assert address.startswith("http://127.0.0.1:")

@@ -655,7 +655,13 @@ def _run_listening_service(schema: Path, name: str) -> Iterator[Web]:
     folder = schema.parent / "service"
     limits = Limits(rate=100_000, burst=100_000, together=100_000, previews=100_000)
     app = make_app(
-        Config((DatasetConfig(schema, 0.05),), folder, str(schema.parent / "service.db"), padding=False, limits=limits)
+        Config(
+            (DatasetConfig(schema, 0.05),),
+            folder=folder,
+            store=str(schema.parent / "service.db"),
+            padding=False,
+            limits=limits,
+        )
     )
     token = create_token(app.service.store, "ann", "analyst", 1, (name,))[1]
     server = uvicorn.Server(uvicorn.Config(app, lifespan="on", ws="none", log_config=None, access_log=False))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast
 from discreet.charts import check_picture_path, save_spec
 from discreet.errors import InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_estimate, format_interval, format_value
+from discreet.json_fields import JsonSerializable, JsonWritable, to_json_value
 from discreet.numeric import as_number_between, as_plain_number, date_from_days, parse_fraction
 from discreet.priors.posterior import Posterior, PosteriorSummary, posterior_from_json, require_95_confidence
 from discreet.privacy.guarantee import Guarantee
@@ -188,8 +189,8 @@ class ReconciledRows:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
-        payload: dict[str, object] = {"rows": _rows_to_json(self.rows)}
-        payload |= {"intervals_95": _intervals_to_json(self.intervals(0.95)), "because": list(self.because)}
+        payload: dict[str, object] = {"rows": to_json_value(self.rows)}
+        payload |= {"intervals_95": to_json_value(self.intervals(0.95)), "because": list(self.because)}
         return payload | {"use_for_sums": self.use_for_sums, "advice": self.advice}
 
     @classmethod
@@ -201,7 +202,7 @@ class ReconciledRows:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeCount:
+class RangeCount(JsonSerializable):
     """How many rows lie in a range of a histogram's column: what was counted, in whole bins, and its interval."""
 
     asked: tuple[str, str]
@@ -212,21 +213,17 @@ class RangeCount:
     interval: tuple[float, float]
     confidence: float
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        ends = {"asked": list(self.asked), "low": _to_json_value(self.low), "high": _to_json_value(self.high)}
-        return ends | {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
+    _json_fields = "asked low high value interval confidence"
 
     @classmethod
     def from_json(cls, document: JsonObject) -> Self:
-        """Read what `to_json` wrote; the ends are numbers, or dates, which alone are text."""
-        low, high = (_value_from_json(document[end], isinstance(document[end], str)) for end in ("low", "high"))
-        (first, last), (lower, upper) = document["asked"], document["interval"]
-        return cls((first, last), low, high, document["value"], (lower, upper), document["confidence"])
+        """Read a document; the ends are numbers, or dates, which alone are text."""
+        ends = {end: _value_from_json(document[end], isinstance(document[end], str)) for end in ("low", "high")}
+        return super(RangeCount, cls).from_json({**document, **ends})
 
 
 @dataclass(frozen=True, slots=True)
-class PopulationEstimate:
+class PopulationEstimate(JsonWritable):
     """One number as an estimate for the population that the rows are a random sample of."""
 
     name: str
@@ -239,10 +236,7 @@ class PopulationEstimate:
     """How far the drawing of the sample alone may move it."""
     words: str
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        estimate = {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
-        return {**estimate, "noise": self.noise, "sampling": self.sampling, "words": self.words}
+    _json_fields = "value interval confidence noise sampling words"
 
     @classmethod
     def from_json(cls, name: str, document: JsonObject) -> Self:
@@ -397,10 +391,10 @@ class Answer:
         """Machine-readable: the same on the command line, over HTTP and on a page."""
         payload: dict[str, object] = {"question": self.question, "columns": list(self.columns)}
         dates = [name for name in self.columns if any(isinstance(row[name], date) for row in self.rows)]
-        payload |= {"numbers": list(self.numbers), "dates": dates, "rows": _rows_to_json(self.rows)}
+        payload |= {"numbers": list(self.numbers), "dates": dates, "rows": to_json_value(self.rows)}
         if self.single:
-            payload |= {"value": _to_json_value(self.value), "headline": _to_json_value(self.headline)}
-        payload["intervals_95"] = _intervals_to_json(self.intervals(0.95))
+            payload |= {"value": to_json_value(self.value), "headline": to_json_value(self.headline)}
+        payload["intervals_95"] = to_json_value(self.intervals(0.95))
         payload["posteriors"] = None
         if len(self.rows) <= MAX_JSON_POSTERIORS:
             payload["posteriors"] = [
@@ -519,21 +513,6 @@ class ReplyDetails(AnswerDetails):
     def estimate_population(self, confidence: float, size: object) -> tuple[Mapping[str, PopulationEstimate], ...]:  # noqa: ARG002
         """Refused: a reply has no estimates."""
         raise InvalidInput(NOT_IN_REPLY)
-
-
-def _to_json_value(value: AnswerValue) -> int | float | bool | str | None:
-    return value.isoformat() if isinstance(value, date) else value
-
-
-def _rows_to_json(rows: Sequence[Mapping[str, AnswerValue]]) -> list[dict[str, object]]:
-    return [{name: _to_json_value(value) for name, value in row.items()} for row in rows]
-
-
-def _intervals_to_json(rows: Sequence[Mapping[str, Interval]]) -> list[dict[str, object]]:
-    return [
-        {name: None if ends is None else [_to_json_value(end) for end in ends] for name, ends in row.items()}
-        for row in rows
-    ]
 
 
 def _value_from_json(value: AnswerValue, is_date: bool) -> AnswerValue:

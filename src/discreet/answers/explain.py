@@ -44,6 +44,7 @@ from discreet.formatting import (
     format_upper,
     format_value,
 )
+from discreet.json_fields import JsonSerializable
 from discreet.measurements.additive import list_example_rows
 from discreet.measurements.base import Reading
 from discreet.numeric import EPOCH, format_exact
@@ -347,16 +348,14 @@ def is_date(decoder: Decoder, index: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class AccuracyForRows:
+class AccuracyForRows(JsonSerializable):
     """How far off a mean or variance may be where at least so many selected rows have a value."""
 
     name: str
     rows: int
     within: float
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        return {"name": self.name, "rows": self.rows, "within": self.within}
+    _json_fields = "name rows within"
 
 
 def compute_accuracy_by_rows(plan: Plan, confidence: float) -> tuple[AccuracyForRows, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from discreet.answers.answer import Answer, PopulationEstimate, RangeCount, ReplyDetails
 from discreet.client.encode_requests import encode_question, make_request_key
@@ -90,7 +91,7 @@ def _read_population(rows: Sequence[JsonObject]) -> tuple[Mapping[str, Populatio
 
 
 @dataclass(eq=False, slots=True)
-class RemoteSession:
+class RemoteSession(AbstractContextManager["RemoteSession"]):
     """A counting session: made by `Client.session`, used in a `with`; threads may share it."""
 
     noise_scale: Fraction
@@ -128,9 +129,6 @@ class RemoteSession:
                 self._dataset.delete(self._subpath)
             except (InvalidInput, Unavailable):  # it is gone already, or ends by itself: nothing more is paid
                 return
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

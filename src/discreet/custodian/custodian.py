@@ -6,15 +6,14 @@ Plan from public facts, charge durably, then read rows, draw, store durably, the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from threading import BoundedSemaphore
-from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from discreet.answers.answer import Answer
 from discreet.answers.decode import decode_result, parse_result, serialize_result
@@ -79,7 +78,7 @@ if TYPE_CHECKING:
     from discreet.synthetic.file_plan import SyntheticPlan
 
 
-class Custodian:
+class Custodian(AbstractContextManager["Custodian"]):
     """One data set and its ledger. Open it with `Custodian.open`; close it, or use it in a `with`."""
 
     def __init__(
@@ -396,12 +395,7 @@ class Custodian:
         self._ledger.close()
         self._source.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _require_current(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Self, get_args
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,19 +28,7 @@ from discreet.custodian.before_charge import (
 )
 from discreet.errors import InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_number
-from discreet.json_fields import (
-    JsonDocument,
-    read_choice,
-    read_document,
-    read_documents,
-    read_field,
-    read_list,
-    read_number,
-    read_optional,
-    read_optional_document,
-    read_optional_fraction,
-    read_optional_number,
-)
+from discreet.json_fields import JsonSerializable, JsonWritable
 from discreet.ledger import Balance, Caps, Charge, Ledger
 from discreet.ledger.budget_check import Offer, build_unspent_owners, count_affordable_charges
 from discreet.measurements.trimmed_mean import MEAN_OF_RANKS
@@ -67,14 +55,13 @@ TAIL_MASS = 0.0005
 """Share of a distribution, on either side, that the outermost of that many cells take: else most would be empty."""
 NO_PRIOR = "a prior is of one number, or of one person's value; this question has none that a prior could be about"
 Reuse = Literal["", "own", "shared", "degraded"]
-REUSES: tuple[Reuse, ...] = get_args(Reuse)
 Array = NDArray[np.float64]
 Cells = tuple[Array, Array]
 """Values, and their probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(JsonSerializable):
     """The cost and the expected accuracy of a question. It reads no row and charges nothing.
 
     `expected_error` is the root mean square error of the refined value, or without a prior of the raw one; None where
@@ -99,6 +86,7 @@ class Preview:
     prior_error: float | None = None
     """The expected error of not asking: the standard deviation of the prior."""
     pictured: bool = False
+    """Whether the answer will have a picture."""
     error_of: str = ""
     """The quantity whose error `expected_error` is; empty if it is 0 or not known."""
     prior_use: str = ""
@@ -110,66 +98,9 @@ class Preview:
     compared_with_dp: DpComparison | None = None
     """For an individual-dp question: its error and that of plain differential privacy, and which to prefer."""
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        payload: dict[str, object] = {"question": self.question, "mechanism": self.mechanism}
-        payload |= {"expected_error": self.expected_error, "prior_error": self.prior_error}
-        payload |= {"reason": self.reason, "accuracy": self.accuracy}
-        payload["accuracy_by_rows"] = [item.to_json() for item in self.accuracy_by_rows]
-        payload["candidates"] = [
-            {"aggregate": item.aggregate, "mechanism": item.mechanism, "expected_error": item.expected_error}
-            | {"cost": item.cost.to_json(), "chosen": item.chosen}
-            for item in self.candidates
-        ]
-        payload |= {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json(), "times": self.times}
-        stored_epsilon = None if self.stored is None else str(self.stored)
-        payload |= {"warnings": list(self.warnings), "stored_epsilon": stored_epsilon}
-        payload |= {"reuse": self.reuse, "pictured": self.pictured, "error_of": self.error_of}
-        comparison = self.compared_with_dp
-        payload |= {"prior_use": self.prior_use, "compared_with_dp": comparison and comparison.to_json()}
-        return payload | {"budget": [balance.to_json() for balance in self.balances]}
-
-    @classmethod
-    def from_json(cls, document: JsonDocument) -> Self:
-        """Read what `to_json` wrote."""
-        comparison = read_optional_document(document, "compared_with_dp")
-        rows = read_documents(document, "accuracy_by_rows") if "accuracy_by_rows" in document else ()
-        return cls(
-            question=read_field(document, "question", str),
-            mechanism=read_field(document, "mechanism", str),
-            cost=Guarantee.from_json(read_document(document, "cost")),
-            expected_error=read_optional_number(document, "expected_error"),
-            candidates=tuple(map(_read_candidate, read_documents(document, "candidates"))),
-            accuracy=read_field(document, "accuracy", str),
-            guarantee=Guarantee.from_json(read_document(document, "guarantee")),
-            reason=read_field(document, "reason", str),
-            stored=read_optional_fraction(document, "stored_epsilon"),
-            reuse=read_choice(document, "reuse", REUSES) if "reuse" in document else "",
-            warnings=read_list(document, "warnings", str),
-            prior_error=read_optional_number(document, "prior_error"),
-            pictured=read_field(document, "pictured", bool),
-            error_of=read_field(document, "error_of", str),
-            prior_use=read_optional(document, "prior_use", str) or "",
-            balances=tuple(map(Balance.from_json, read_documents(document, "budget"))),
-            times=read_field(document, "times", int),
-            accuracy_by_rows=tuple(map(_read_accuracy_for_rows, rows)),
-            compared_with_dp=None if comparison is None else DpComparison.from_json(comparison),
-        )
-
-
-def _read_candidate(document: JsonDocument) -> Candidate:
-    return Candidate(
-        aggregate=read_field(document, "aggregate", str),
-        mechanism=read_field(document, "mechanism", str),
-        cost=Guarantee.from_json(read_document(document, "cost")),
-        expected_error=read_optional_number(document, "expected_error"),
-        chosen=read_field(document, "chosen", bool),
-    )
-
-
-def _read_accuracy_for_rows(document: JsonDocument) -> AccuracyForRows:
-    within = read_number(document, "within")
-    return AccuracyForRows(read_field(document, "name", str), read_field(document, "rows", int), within)
+    _json_fields = """question mechanism expected_error prior_error reason accuracy accuracy_by_rows candidates
+        guarantee cost times warnings stored_epsilon=stored reuse pictured error_of prior_use compared_with_dp
+        budget=balances"""
 
 
 def preview_question(
@@ -321,7 +252,7 @@ def _count_affordable_answers(charge: Charge, caps: Caps, offer: Offer | None, l
 
 
 @dataclass(frozen=True, slots=True)
-class StatedPrior:
+class StatedPrior(JsonWritable):
     """A prior over numbers, or over names: `points` are the middles of even cells, or the values there are.
 
     Dates are text such as 2024-02-29. `text` says in words what is believed.
@@ -339,12 +270,7 @@ class StatedPrior:
         """Whether it is over numbers, or over dates."""
         return self.names is None
 
-    def to_json(self) -> dict[str, object]:
-        """Return the prior as JSON."""
-        names, ends = (None if values is None else list(values) for values in (self.names, self.interval_95))
-        payload: dict[str, object] = {"numeric": self.numeric, "points": list(self.points)}
-        payload |= {"probabilities": list(self.probabilities), "names": names}
-        return payload | {"mean": self.mean, "interval_95": ends, "text": self.text}
+    _json_fields = "numeric points probabilities names mean interval_95 text"
 
 
 def build_stated_prior(schema: Schema, question: Question, prior: PriorInput) -> StatedPrior:

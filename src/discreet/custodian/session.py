@@ -11,11 +11,11 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Lock
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 from discreet.answers.answer import Answer
 from discreet.answers.decode import parse_result, serialize_result
@@ -122,7 +122,7 @@ class SessionCharge:
 
 
 @dataclass(eq=False, slots=True)
-class CountingSession:
+class CountingSession(AbstractContextManager["CountingSession"]):
     """Make one with `Custodian.session`, and use it in a `with`; threads may share it."""
 
     noise_scale: Fraction
@@ -177,12 +177,7 @@ class CountingSession:
         with self._lock:
             self._open = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _plan(self, query: Query, scale: Fraction) -> Plan:

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import mkstemp
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
-from discreet.json_fields import JsonDocument, read_document, read_documents, read_field, read_optional
+from discreet.json_fields import JsonSerializable
 from discreet.ledger import Ledger
 from discreet.ledger.connect import RecordedHead
 from discreet.mechanisms.entropy import SYSTEM
@@ -31,9 +31,6 @@ IDENTIFIER_BYTES = 16
 SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 FIRST_SNAPSHOT = "1"
 HEAD_FILE = "ledger-head.json"
-MANIFEST = ("identity", "key", "promise", "ledger", "snapshots")
-SNAPSHOT = ("name", "engine", "target", "layout", "made", "disjoint", "report", "sha256", "stamp")
-"""The fields of a manifest, and of each of its snapshots, as they are stored."""
 
 
 def generate_secret(count: int = 32) -> str:
@@ -47,7 +44,7 @@ def generate_identifier() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(JsonSerializable):
     """One registration: where the rows are, their layout, and a report for the custodian alone."""
 
     name: str
@@ -62,60 +59,27 @@ class Snapshot:
     stamp: str | None = None
     """Of its files' names, sizes and times: as long as they stay, the bytes are not read again."""
 
-    def to_json(self) -> dict[str, object]:
-        """The snapshot as the manifest stores it."""
-        location = {"name": self.name, "engine": self.engine, "target": self.target, "layout": self.layout}
-        content = {"made": self.made, "disjoint": self.disjoint, "report": dict(self.report)}
-        return {**location, **content, "sha256": self.sha256, "stamp": self.stamp}
-
-    @staticmethod
-    def from_json(document: JsonDocument) -> Snapshot:
-        """Read it back; KeyError, TypeError or ValueError where it is none."""
-        _require_known(document, SNAPSHOT)
-        return Snapshot(
-            name=read_field(document, "name", str),
-            engine=read_field(document, "engine", str),
-            target=read_field(document, "target", str),
-            layout=read_field(document, "layout", str),
-            made=read_field(document, "made", str),
-            disjoint=read_field(document, "disjoint", bool),
-            report=read_document(document, "report"),
-            sha256=read_optional(document, "sha256", str),
-            stamp=read_optional(document, "stamp", str),
-        )
+    _json_fields = "name engine target layout made disjoint report sha256 stamp"
+    _refuses_unknown_names = True
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetManifest:
+class DatasetManifest(JsonSerializable):
     """A data set, made once, with the secret key that chooses which rows of a unit are kept."""
 
     identity: str
     key: str
     promise: str
+    snapshots: tuple[Snapshot, ...]
     ledger: str | None = None
-    snapshots: tuple[Snapshot, ...] = ()
+
+    _json_fields = "identity key promise ledger snapshots"
+    _refuses_unknown_names = True
 
     @staticmethod
     def new(schema: Schema) -> DatasetManifest:
         """A data set without snapshots."""
-        return DatasetManifest(generate_identifier(), SYSTEM.take(32).hex(), describe_promise(schema))
-
-    def to_json(self) -> dict[str, object]:
-        """The manifest as it is stored."""
-        document: dict[str, object] = {"identity": self.identity, "key": self.key, "promise": self.promise}
-        return document | {"ledger": self.ledger, "snapshots": [snapshot.to_json() for snapshot in self.snapshots]}
-
-    @staticmethod
-    def from_json(document: JsonDocument) -> DatasetManifest:
-        """Read it back; KeyError, TypeError or ValueError where it is none."""
-        _require_known(document, MANIFEST)
-        return DatasetManifest(
-            identity=read_field(document, "identity", str),
-            key=read_field(document, "key", str),
-            promise=read_field(document, "promise", str),
-            ledger=read_optional(document, "ledger", str),
-            snapshots=tuple(map(Snapshot.from_json, read_documents(document, "snapshots"))),
-        )
+        return DatasetManifest(generate_identifier(), SYSTEM.take(32).hex(), describe_promise(schema), ())
 
     def require_promise(self, schema: Schema) -> None:
         """Refuse another unit or relation than the one for which the spend so far was promised."""
@@ -128,12 +92,6 @@ class DatasetManifest:
     def with_snapshot(self, snapshot: Snapshot) -> DatasetManifest:
         """Add a snapshot, which becomes the current one."""
         return replace(self, snapshots=(*self.snapshots, snapshot))
-
-
-def _require_known(document: Mapping[str, object], names: tuple[str, ...]) -> None:
-    """Refuse fields that a later version may have written, and this one would lose."""
-    if not set(document) <= set(names):
-        raise ValueError
 
 
 class DatasetDir:

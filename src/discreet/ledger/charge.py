@@ -10,28 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, Self, get_args
+from typing import Literal, get_args
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.json_fields import (
-    JsonDocument,
-    read_choice,
-    read_document,
-    read_field,
-    read_fraction,
-    read_list,
-    read_optional,
-    read_optional_document,
-    read_optional_fraction,
-)
-from discreet.privacy.cost import (
-    ACCOUNT_KINDS,
-    MAX_NAME_LENGTH,
-    PrivacyCost,
-    SubAccount,
-    require_amount,
-    require_storable_text,
-)
+from discreet.json_fields import JsonSerializable
+from discreet.privacy.cost import MAX_NAME_LENGTH, PrivacyCost, SubAccount, require_amount, require_storable_text
 from discreet.schema import Budget
 from discreet.untrusted import require_exact_class
 
@@ -90,8 +73,6 @@ EntryKind = Literal["register", "charge", "reuse", "degrade", "release", "cap", 
 ENTRY_KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 
 MAX_QUERY_LENGTH = 100_000
-SPEND_KEYS = ("epsilon", "rho", "other", "delta")
-"""The amounts of a cost in JSON, in the order of its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +161,11 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Balance:
-    """One account against its cap. `epsilon` is never below what was spent, and None where no such number exists.
+class Balance(JsonSerializable):
+    """One account against its cap; without an analyst it is the data set's.
 
-    `promise` says what holds for all answers of the account together, also where the cap is raised or was.
+    `epsilon` is never below what was spent, and None where no such number exists. `promise` says what holds for all
+    answers of the account together, also where the cap is raised or was.
     """
 
     model: Model
@@ -195,32 +177,11 @@ class Balance:
     flags: tuple[str, ...]
     promise: str = ""
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable; without an analyst it is the account of the data set."""
-        spent = {"epsilon": _format_fraction(self.epsilon), "delta": str(self.delta)}
-        cap = {name: str(value) for name, value in self.cap.list_amounts().items()}
-        payload: dict[str, object] = {"model": self.model, "analyst": self.analyst, "spent": spent, "cap": cap}
-        return payload | {"left": str(self.left), "flags": list(self.flags), "promise": self.promise}
-
-    @classmethod
-    def from_json(cls, document: JsonDocument) -> Self:
-        """Read what `to_json` wrote."""
-        spent, cap = read_document(document, "spent"), read_document(document, "cap")
-        max_epsilon = read_optional_fraction(cap, "max_epsilon")
-        return cls(
-            model=read_choice(document, "model", MODELS),
-            analyst=read_optional(document, "analyst", str),
-            epsilon=read_optional_fraction(spent, "epsilon"),
-            delta=read_fraction(spent, "delta"),
-            cap=Budget(read_fraction(cap, "epsilon"), read_fraction(cap, "delta"), max_epsilon),
-            left=read_fraction(document, "left"),
-            flags=read_list(document, "flags", str),
-            promise=read_field(document, "promise", str),
-        )
+    _json_fields = "model analyst spent.epsilon=epsilon spent.delta=delta cap left flags promise"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(JsonSerializable):
     """One line of the history; a registration has no analyst, query, model or spend, a release a query alone.
 
     The `query` of a cap that was changed says from what to what.
@@ -237,38 +198,11 @@ class Entry:
     epsilon: Fraction | None = None
     part: SubAccount | None = None
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        payload: dict[str, object] = {"entry": self.entry, "kind": self.kind, "at": self.at, "snapshot": self.snapshot}
-        payload |= {"analyst": self.analyst, "query": self.query, "model": self.model}
-        payload |= {"epsilon": _format_fraction(self.epsilon), "spend": None, "part": None}
-        if self.spend is not None:
-            amounts = (self.spend.epsilon, self.spend.rho, self.spend.gaussian_rho, self.spend.delta)
-            payload["spend"] = dict(zip(SPEND_KEYS, map(str, amounts), strict=True))
-        if self.part is not None:
-            payload["part"] = {"kind": self.part.kind, "name": self.part.name, "reach": self.part.max_accounts}
-        return payload
-
-    @classmethod
-    def from_json(cls, document: JsonDocument) -> Self:
-        """Read what `to_json` wrote."""
-        spend, part = read_optional_document(document, "spend"), read_optional_document(document, "part")
-        return cls(
-            entry=read_field(document, "entry", int),
-            kind=read_choice(document, "kind", ENTRY_KINDS),
-            at=read_field(document, "at", str),
-            snapshot=read_field(document, "snapshot", str),
-            analyst=read_optional(document, "analyst", str),
-            query=read_optional(document, "query", str),
-            model=None if document["model"] is None else read_choice(document, "model", MODELS),
-            spend=None if spend is None else PrivacyCost(*(read_fraction(spend, name) for name in SPEND_KEYS)),
-            epsilon=read_optional_fraction(document, "epsilon"),
-            part=None if part is None else _read_part(part),
-        )
+    _json_fields = "entry kind at snapshot analyst query model epsilon spend part"
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerVerification:
+class LedgerVerification(JsonSerializable):
     """How many entries were recomputed, and the hash that stands for all of them.
 
     Of a whole ledger `heads` has the head of each data set: keep those elsewhere, since `Ledger.find_head_entry` finds
@@ -279,14 +213,7 @@ class LedgerVerification:
     head: str
     heads: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable, of the chain of one data set."""
-        return {"entries": self.entries, "head": self.head}
-
-    @classmethod
-    def from_json(cls, document: JsonDocument) -> Self:
-        """Read what `to_json` wrote."""
-        return cls(read_field(document, "entries", int), read_field(document, "head", str))
+    _json_fields = "entries head"  # of the chain of one data set
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,12 +230,3 @@ class LedgerRestore:
 
     backup: LedgerVerification
     ledger: LedgerVerification
-
-
-def _read_part(document: JsonDocument) -> SubAccount:
-    kind, name = read_choice(document, "kind", ACCOUNT_KINDS), read_field(document, "name", str)
-    return SubAccount(kind, name, max_accounts=read_field(document, "reach", int))
-
-
-def _format_fraction(value: Fraction | None) -> str | None:
-    return None if value is None else str(value)

@@ -7,12 +7,11 @@ are no refunds. Entries only ever grow, chained by their hashes; accounts follow
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, or_, select
 
@@ -50,7 +49,7 @@ LARGE_EPSILON = Fraction(5)
 """Above it, an epsilon is weak formal protection."""
 
 
-class Ledger:
+class Ledger(AbstractContextManager["Ledger"]):
     """Every promise already spent, one entry after another.
 
     A ledger on SQLite or PostgreSQL, for threads and processes alike; `id` was made with it.
@@ -185,12 +184,7 @@ class Ledger:
         """The last heads of a data set that are known: by this process, and by each record."""
         return [(None, self._last_heads.get(dataset)), *((record, record.read(dataset)) for record in records)]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def register(self, dataset: str, identity: str, snapshot: str, disjoint: bool) -> None:

@@ -16,6 +16,7 @@ from itertools import product
 from typing import TypeVar
 
 from discreet.estimation.grid_prior import GridPrior
+from discreet.json_fields import JsonSerializable
 from discreet.measurements.base import Measurement, NoisyOutputs, Reading, ReadingContext, TotalsRequest
 from discreet.measurements.contribution_bounds import ONE_ROW, PLAIN_COVERAGE, Coverage, ExpectedRows, find_coverage
 from discreet.measurements.hierarchical import BlockCounts
@@ -45,7 +46,7 @@ class NoisyResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(JsonSerializable):
     """A mechanism that could answer: what it costs, and the root mean square error of the refined value.
 
     The error is None where it depends on the rows, and so is not known beforehand; that of a mean of ranks, where one
@@ -57,6 +58,8 @@ class Candidate:
     cost: Guarantee
     expected_error: float | None
     chosen: bool
+
+    _json_fields = "aggregate mechanism expected_error cost chosen"
 
 
 @dataclass(frozen=True, eq=False)

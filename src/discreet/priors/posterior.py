@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from types import NoneType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_estimate
-from discreet.json_fields import JsonDocument, read_document, read_number, read_numbers
+from discreet.json_fields import JsonSerializable
 from discreet.numeric import as_number_between
 from discreet.priors.prior import Grid
 from discreet.untrusted import CheckedValue, has_type
@@ -165,12 +165,13 @@ class Posterior(CheckedValue):
 
 
 @dataclass(frozen=True, repr=False)
-class PosteriorSummary:
+class PosteriorSummary(JsonSerializable):
     """A posterior over numbers as a reply has it; all that needs more of its distribution is refused."""
 
     center: float
     middle: float
     interval_95: tuple[float, float]
+    _json_fields = "mean=center median=middle interval_95"
     names: ClassVar[None] = None
     numeric: ClassVar[bool] = True
 
@@ -203,10 +204,6 @@ class PosteriorSummary:
         """Refused: a reply does not have it."""
         raise InvalidInput(NOT_IN_SUMMARY)
 
-    def to_json(self) -> dict[str, object]:
-        """What a program needs of it."""
-        return {"mean": self.center, "median": self.middle, "interval_95": list(self.interval_95)}
-
     def __repr__(self) -> str:
         return _format_posterior(self)
 
@@ -216,14 +213,12 @@ def _format_posterior(posterior: Posterior | PosteriorSummary) -> str:
     return f"Posterior(mean {mean}, 95 % between {low} and {high})"
 
 
-def posterior_from_json(document: JsonDocument) -> Posterior | PosteriorSummary:
+def posterior_from_json(document: Mapping[str, Any]) -> Posterior | PosteriorSummary:
     """Read what `to_json` wrote: over names it has every probability, over numbers a summary."""
     if "probabilities" in document:
-        probabilities = read_document(document, "probabilities")
-        mass = [read_number(probabilities, name) for name in probabilities]
-        return Posterior(np.array(mass, dtype=np.float64), names=tuple(probabilities))
-    low, high = read_numbers(document, "interval_95")
-    return PosteriorSummary(read_number(document, "mean"), read_number(document, "median"), (low, high))
+        names, probabilities = zip(*document["probabilities"].items(), strict=True)
+        return Posterior(np.array(probabilities, dtype=np.float64), names=names)
+    return PosteriorSummary.from_json(document)
 
 
 def require_95_confidence(confidence: float) -> None:

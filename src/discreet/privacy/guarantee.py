@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_cost, format_factor, format_upper
-from discreet.json_fields import (
-    JsonDocument,
-    read_choice,
-    read_field,
-    read_list,
-    read_optional,
-    read_optional_fraction,
-)
+from discreet.json_fields import JsonSerializable
 from discreet.numeric import (
     as_int,
     as_number_between,
@@ -66,7 +59,7 @@ CHANGE_WORDS = {"add-remove": "is added or removed", "replace-one": "is replaced
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee(CheckedValue):
+class Guarantee(CheckedValue, JsonSerializable):
     """One promise. Build it with `Guarantee.dp(...)` and its sisters, which check it; then it is valid."""
 
     model: Model
@@ -80,6 +73,9 @@ class Guarantee(CheckedValue):
     distance: str | None = None
     unit: str = "row"
     assumptions: tuple[str, ...] = ()
+
+    _json_fields = """model epsilon? delta? rho? also_epsilon=pure_epsilon? t? k? distance? neighbours=neighbors? unit
+        assumptions words"""
 
     def __post_init__(self) -> None:
         """A promise has the parameters of its model, none of another, and none below 0."""
@@ -285,41 +281,9 @@ class Guarantee(CheckedValue):
         }
         return sentences[self.model] + weak
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable; numbers as exact text."""
-        return self._build_payload(str)
-
     def to_dict(self) -> dict[str, object]:
-        """Return the same as plain values, numbers as numbers."""
-        return self._build_payload(as_plain_number)
-
-    def _build_payload(self, convert: Callable[[Fraction], object]) -> dict[str, object]:
-        exact = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
-        exact |= {"also_epsilon": self.pure_epsilon, "t": self.t}
-        payload: dict[str, object] = {"model": self.model}
-        payload |= {name: convert(value) for name, value in exact.items() if value is not None}
-        payload |= {"k": self.k} if self.k is not None else {}
-        payload |= {"distance": self.distance} if self.distance else {}
-        payload |= {"neighbours": self.neighbors} if self.neighbors else {}
-        return payload | {"unit": self.unit, "assumptions": list(self.assumptions), "words": self.words()}
-
-    @staticmethod
-    def from_json(document: JsonDocument) -> Guarantee:
-        """Read what `to_json` wrote."""
-        relation = read_optional(document, "neighbours", str)
-        return Guarantee(
-            model=read_choice(document, "model", MODELS),
-            neighbors=None if relation is None else parse_neighbor_relation(relation),
-            epsilon=read_optional_fraction(document, "epsilon"),
-            delta=read_optional_fraction(document, "delta"),
-            rho=read_optional_fraction(document, "rho"),
-            pure_epsilon=read_optional_fraction(document, "also_epsilon"),
-            k=read_optional(document, "k", int),
-            t=read_optional_fraction(document, "t"),
-            distance=read_optional(document, "distance", str),
-            unit=read_field(document, "unit", str),
-            assumptions=read_list(document, "assumptions", str),
-        )
+        """Return what `to_json` has as plain values, numbers as numbers."""
+        return self._build_json(as_plain_number)
 
 
 def format_privacy_bound(guarantee: Guarantee) -> str:

@@ -10,25 +10,16 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ClaimFailed, InvalidInput, Unavailable
-from discreet.json_fields import (
-    JsonDocument,
-    read_choice,
-    read_document,
-    read_documents,
-    read_field,
-    read_fraction,
-    read_optional_list,
-    require_document,
-)
+from discreet.json_fields import JsonSerializable, JsonWritable
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import DP_MODELS, Guarantee
 from discreet.release.files import MANIFEST_NAME, RELEASE_FORMAT, Spool, get_manifest_path, hash_file, quote_column
@@ -40,8 +31,8 @@ if TYPE_CHECKING:
     from discreet.datasets.dataset_dir import DatasetDir
 
 Labels = Mapping[str, NDArray[np.int64]]
-RECORD_FIELDS = ("number", "name", "snapshot", "method", "k", "sha256", "manifest")
-"""The names that a record is stored with."""
+CLAIMED_MODELS = {"dp", "approx-dp", "k-anonymity", "probabilistic-k-anonymity", "t-closeness"}
+"""What a manifest may claim."""
 READERS = {".csv": "read_csv(?, header = true, parallel = false)", ".parquet": "read_parquet(?)"}
 RELEASED_CSV_READER = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"',
     escape = '"', allow_quoted_nulls = false)"""
@@ -50,7 +41,7 @@ CASTS = {"integer": "DOUBLE", "number": "DOUBLE", "date": "DATE", "truth": "BOOL
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class Release(JsonWritable):
     """One release. `manifest` goes with the files; `measured`, `risk` and `utility` are for the custodian alone."""
 
     name: str
@@ -69,18 +60,12 @@ class Release:
     utility: str | None = None
     warnings: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, object]:
-        """Return the release as JSON, for the custodian."""
-        payload: dict[str, object] = {"name": self.name, "method": self.method, "rows": self.rows, "entry": self.entry}
-        payload |= {"files": [str(file) for file in self.files], "manifest_file": str(self.manifest_file)}
-        payload |= {"guarantee": self.guarantee.to_json(), "measured": dict(self.measured)}
-        payload |= {"report": None if self.report is None else str(self.report)}
-        payload |= {"risk": self.risk, "utility": self.utility}
-        return payload | {"warnings": list(self.warnings), "manifest": dict(self.manifest)}
+    _json_fields = """name method rows entry files manifest_file guarantee measured report risk utility warnings
+        manifest"""
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseRecord:
+class ReleaseRecord(JsonSerializable):
     """One release: its number, the snapshot it was made of, and the hashes of its table and of its manifest."""
 
     number: int
@@ -91,25 +76,8 @@ class ReleaseRecord:
     sha256: str
     manifest: str
 
-    def to_json(self) -> dict[str, object]:
-        """Return the record as it is stored."""
-        document: dict[str, object] = {"number": self.number, "name": self.name, "snapshot": self.snapshot}
-        return document | {"method": self.method, "k": self.k, "sha256": self.sha256, "manifest": self.manifest}
-
-    @staticmethod
-    def from_json(document: JsonDocument) -> ReleaseRecord:
-        """Read a stored record; TypeError or ValueError if it is none."""
-        if set(document) != set(RECORD_FIELDS):
-            raise ValueError
-        return ReleaseRecord(
-            number=read_field(document, "number", int),
-            name=read_field(document, "name", str),
-            snapshot=read_field(document, "snapshot", str),
-            method=read_field(document, "method", str),
-            k=read_field(document, "k", int),
-            sha256=read_field(document, "sha256", str),
-            manifest=read_field(document, "manifest", str),
-        )
+    _json_fields = "number name snapshot method k sha256 manifest"
+    _refuses_unknown_names = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +94,7 @@ def read_release_records(dataset_dir: DatasetDir) -> list[ReleaseRecord]:
     try:
         records = [ReleaseRecord.from_json(json.loads(file.read_text(encoding="utf-8"))) for file in files]
         return sorted(records, key=lambda record: record.number)
-    except (OSError, ValueError, TypeError):
+    except (OSError, LookupError, ValueError, TypeError):
         raise Unavailable(
             f"the record of a release in {dataset_dir.folder} cannot be read; restore it from a backup"
         ) from None
@@ -362,49 +330,39 @@ def read_manifest(table: Path) -> ReleaseManifest | None:
 def parse_manifest(document: object) -> ReleaseManifest:
     """Parse a manifest; ValueError if it is none."""
     try:
-        payload = require_document(document)
-        recipe = read_document(payload, "recipe")
-        files = tuple(
-            (read_field(entry, "name", str), read_field(entry, "sha256", str))
-            for entry in read_documents(payload, "files")
-        )
+        payload = cast("dict[str, Any]", document)
+        recipe = payload["recipe"]
+        files = tuple((str(entry["name"]), str(entry["sha256"])) for entry in payload["files"])
         if not files or any(Path(name).name != name for name, _ in files):
             raise ValueError
-        guarantee = _parse_guarantee(read_document(payload, "guarantee"))
+        guarantee = _parse_guarantee(payload["guarantee"])
         return ReleaseManifest(
-            release=read_field(payload, "release", str),
+            release=str(payload["release"]),
             guarantee=guarantee,
-            k=read_field(recipe, "k", int) if guarantee.model not in DP_MODELS else 0,
-            quasi=read_optional_list(recipe, "quasi_identifiers", str),
-            confidential=read_optional_list(recipe, "confidential", str),
-            unchanged=read_optional_list(recipe, "kept_as_they_are", str),
-            columns=tuple(map(_parse_column, read_documents(payload, "columns"))),
-            second_columns=tuple(map(_parse_column, read_documents(payload, "second_columns"))),
+            k=int(recipe["k"]) if guarantee.model not in DP_MODELS else 0,
+            quasi=tuple(map(str, recipe.get("quasi_identifiers", ()))),
+            confidential=tuple(map(str, recipe.get("confidential", ()))),
+            unchanged=tuple(map(str, recipe.get("kept_as_they_are", ()))),
+            columns=tuple(map(_parse_column, payload["columns"])),
+            second_columns=tuple(map(_parse_column, payload["second_columns"])),
             files=files,
         )
-    except (KeyError, TypeError, InvalidInput):
+    except (KeyError, TypeError, AttributeError, InvalidInput):
         raise ValueError from None
 
 
-def _parse_column(column: JsonDocument) -> ManifestColumn:
-    kind, holds = read_choice(column, "kind", KINDS), read_choice(column, "holds", tuple(CASTS))
-    return ManifestColumn(read_field(column, "name", str), kind, holds, read_optional_list(column, "categories", str))
+def _parse_column(column: Mapping[str, Any]) -> ManifestColumn:
+    if column["holds"] not in CASTS or column["kind"] not in KINDS:
+        raise ValueError
+    categories = tuple(column.get("categories", ()))
+    return ManifestColumn(str(column["name"]), column["kind"], str(column["holds"]), categories)
 
 
-def _parse_guarantee(payload: JsonDocument) -> Guarantee:
-    model, unit = payload["model"], read_field(payload, "unit", str)
-    match model:
-        case "t-closeness":
-            return Guarantee.t_closeness(read_fraction(payload, "t"), read_field(payload, "distance", str), unit)
-        case "dp":
-            return Guarantee.dp(read_fraction(payload, "epsilon"), read_field(payload, "neighbours", str), unit)
-        case "approx-dp":
-            epsilon, delta = read_fraction(payload, "epsilon"), read_fraction(payload, "delta")
-            return Guarantee.approx_dp(epsilon, delta, read_field(payload, "neighbours", str), unit)
-        case "k-anonymity" | "probabilistic-k-anonymity":
-            probabilistic = model != "k-anonymity"
-            return Guarantee.k_anonymity(read_field(payload, "k", int), probabilistic=probabilistic, unit=unit)
-    raise ValueError
+def _parse_guarantee(payload: Mapping[str, Any]) -> Guarantee:
+    guarantee = replace(Guarantee.from_json(payload), assumptions=())
+    if guarantee.model not in CLAIMED_MODELS or 0 in (guarantee.k, guarantee.t):
+        raise ValueError
+    return guarantee
 
 
 def require_matching_files(table: Path, manifest: ReleaseManifest) -> None:

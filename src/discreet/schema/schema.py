@@ -13,6 +13,7 @@ from types import MappingProxyType, NoneType
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
+from discreet.json_fields import JsonSerializable, to_json_value
 from discreet.numeric import date_from_days, format_exact, parse_days, parse_rational
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import NeighborRelation
@@ -215,12 +216,14 @@ MODELS = ("dp", "approx-dp", "individual-dp")
 
 
 @dataclass(frozen=True, slots=True)
-class Budget(CheckedValue):
+class Budget(CheckedValue, JsonSerializable):
     """The most that may be spent; `max_epsilon` is the highest epsilon that the budget may ever be raised to."""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     max_epsilon: Fraction | None = None
+
+    _json_fields = "epsilon delta max_epsilon?"
 
     def __post_init__(self) -> None:
         """Copy exact numbers: none is below 0, delta is below 1, and the highest epsilon is not below the one now."""
@@ -243,12 +246,14 @@ class Budget(CheckedValue):
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedStatistic(CheckedValue):
+class PublishedStatistic(CheckedValue, JsonSerializable):
     """An exact statistic that was published before, outside our promise; `question`, if it is a count, is its SQL."""
 
     statistic: str
     value: str
     question: str | None = None
+
+    _json_fields = "statistic value question?"
 
     def __post_init__(self) -> None:
         """Require plain text."""
@@ -364,25 +369,16 @@ def schema_to_public_json(schema: Schema) -> dict[str, object]:
         "neighbours": schema.neighbors,
         "units": schema.units,
         "unit": None if schema.unit is None else {"column": schema.unit, "rows": schema.rows},
-        "budget": _describe_budget(schema.budget),
-        "analyst_budget": _describe_budget(schema.analyst_budget),
+        "budget": schema.budget.to_json(),
+        "analyst_budget": schema.analyst_budget.to_json(),
         "models": list(schema.models),
         "individual_queries": schema.individual_queries,
         "partition": schema.partition,
-        "published": [_describe_published(statistic) for statistic in schema.published],
+        "published": to_json_value(schema.published),
         "impossible": list(schema.impossible),
         "lookups": dict(schema.lookups),
         "columns": {name: _describe_column(column) for name, column in schema.columns.items()},
     }
-
-
-def _describe_published(statistic: PublishedStatistic) -> dict[str, str]:
-    description = {"statistic": statistic.statistic, "value": statistic.value}
-    return description if statistic.question is None else description | {"question": statistic.question}
-
-
-def _describe_budget(budget: Budget) -> dict[str, str]:
-    return {name: str(value) for name, value in budget.list_amounts().items()}
 
 
 def _describe_column(column: Column) -> dict[str, object]:

@@ -10,19 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number, format_percent_at_most
-from discreet.json_fields import (
-    JsonDocument,
-    read_document,
-    read_documents,
-    read_field,
-    read_list,
-    read_number,
-    read_optional_number,
-)
+from discreet.json_fields import JsonSerializable
 from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int
 from discreet.sdc.comparison import Comparison, compare_release, find_worst_loss, score
@@ -50,7 +41,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class SweepPoint:
+class SweepPoint(JsonSerializable):
     """One method at one k: its loss and its risk, in the units of `Comparison`."""
 
     method: str
@@ -66,28 +57,11 @@ class SweepPoint:
     lost: str = "correlations"
     """The measure that the loss is of."""
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        document: dict[str, object] = {"method": self.method, "k": self.k, "loss": self.loss, "risk": self.risk}
-        return document | {"il1s": self.il1s, "linkage": self.linkage, "score": self.score, "lost": self.lost}
-
-    @classmethod
-    def from_json(cls, document: JsonDocument) -> Self:
-        """Read what `to_json` wrote."""
-        return cls(
-            method=read_field(document, "method", str),
-            k=read_field(document, "k", int),
-            loss=read_number(document, "loss"),
-            risk=read_number(document, "risk"),
-            il1s=read_optional_number(document, "il1s"),
-            linkage=read_optional_number(document, "linkage"),
-            score=read_optional_number(document, "score"),
-            lost=read_field(document, "lost", str),
-        )
+    _json_fields = "method k loss risk il1s linkage score lost"
 
 
 @dataclass(frozen=True, slots=True)
-class SweepResult:
+class SweepResult(JsonSerializable):
     """The points that could be tried, by method and k, and the one to take, or the nearest where none is useful."""
 
     points: tuple[SweepPoint, ...]
@@ -118,18 +92,7 @@ class SweepResult:
         advice = f"{' and '.join(filter(None, (gives_away, differs)))}, so try other k, other methods or fewer columns"
         return f"No point is both {bounds}: nearest is {nearest}; {advice}."
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        points = [point.to_json() for point in self.points]
-        summary = {"useful": self.useful, "limit": self.limit, "words": self.words, "left_out": list(self.left_out)}
-        return {"points": points, "recommended": self.recommended.to_json(), **summary}
-
-    @classmethod
-    def from_json(cls, document: JsonDocument) -> Self:
-        """Read what `to_json` wrote."""
-        points = tuple(map(SweepPoint.from_json, read_documents(document, "points")))
-        recommended = SweepPoint.from_json(read_document(document, "recommended"))
-        return cls(points, recommended, read_number(document, "limit"), read_list(document, "left_out", str))
+    _json_fields = "points recommended useful limit words left_out"
 
 
 def parse_ks(text: str) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.responses import JSONResponse
 
 from discreet.errors import BudgetExceeded, ClaimFailed, DiscreetError, Internal, InvalidInput, Unavailable, Unsupported
+from discreet.json_fields import JsonWritable
 
 MEDIA_TYPE = "application/problem+json"
 INTERNAL_DETAIL = "an internal error; nothing about the data is shown"
@@ -16,7 +17,7 @@ MAX_DETAIL_LENGTH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemType:
+class ProblemType(JsonWritable):
     """One line of the catalogue; `error` is the library's own class where the command line knows it too."""
 
     name: str
@@ -24,14 +25,12 @@ class ProblemType:
     title: str
     error: type[DiscreetError] | None = None
 
+    _json_fields = "type=uri title status"
+
     @property
     def uri(self) -> str:
         """The identifier of the type, for programs."""
         return f"/problems/{self.name}"
-
-    def to_json(self) -> dict[str, object]:
-        """Write what all problems of the type have in common."""
-        return {"type": self.uri, "title": self.title, "status": self.status}
 
 
 PROBLEM_TYPES = (

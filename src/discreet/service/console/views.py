@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.answers.answer import format_posterior
+from discreet.errors import DiscreetError
 from discreet.formatting import format_budget_left, format_cost, format_number, format_percent, format_value
 from discreet.ledger.charge import Balance
+from discreet.service.console.forms import DatasetUrls
 from discreet.service.console.rendering import (
     Document,
     format_exact_cost,
     format_guarantee_cost,
     format_page_interval,
 )
+from discreet.service.problems import problem_from_error
 
 MAX_ROWS = 500
 """Rows on a page; JSON and CSV have all."""
@@ -52,6 +55,17 @@ def build_meters(balances: Sequence[Balance]) -> list[Meter]:
     """Build a meter for each account; it names the model where there are several."""
     has_several = len({balance.model for balance in balances}) > 1
     return [_build_meter(balance, has_several) for balance in balances]
+
+
+def build_card(
+    where: DatasetUrls, list_balances: Callable[[], Sequence[Balance]], **facts: object
+) -> dict[str, object]:
+    """Build the card of a data set in a list; one that cannot be opened says so."""
+    card: dict[str, object] = {"where": where, "problem": None, "meters": []} | facts
+    try:
+        return card | {"meters": build_meters(list_balances())}
+    except DiscreetError as refusal:
+        return card | {"problem": problem_from_error(refusal).to_json()["detail"]}
 
 
 def _build_meter(balance: Balance, has_several: bool) -> Meter:

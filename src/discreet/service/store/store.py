@@ -7,11 +7,11 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -210,7 +210,7 @@ class StoreDatabase:
 
 
 @dataclass(eq=False)
-class Store:
+class Store(AbstractContextManager["Store"]):
     """What a service remembers; opened by `Store.open`, shared by threads and processes."""
 
     database: StoreDatabase
@@ -234,9 +234,6 @@ class Store:
         """Close the connections."""
         self.non_durable.close()
         self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -17,6 +17,7 @@ from sqlalchemy import text as sql
 
 from discreet.datasets.dataset_dir import generate_identifier, generate_secret
 from discreet.errors import InvalidInput
+from discreet.json_fields import JsonWritable
 from discreet.privacy.cost import require_storable_text
 from discreet.service.store.store import Store, console_sessions, grants, insert_if_absent, tokens
 
@@ -90,7 +91,7 @@ def require_distinct_name(name: str, others: Iterable[str], what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class Token(JsonWritable):
     """One token, without its secret."""
 
     id: str
@@ -100,10 +101,7 @@ class Token:
     expires: float
     revoked: float | None
 
-    def to_json(self) -> dict[str, object]:
-        """Write it as JSON, and as it is stored but for the hash of its secret."""
-        account: dict[str, object] = {"id": self.id, "analyst": self.analyst, "role": self.role}
-        return account | {"created": self.created, "expires": self.expires, "revoked": self.revoked}
+    _json_fields = "id analyst role created expires revoked"
 
     def is_valid(self, now: float) -> bool:
         """Whether it still opens anything."""
