@@ -56,7 +56,7 @@ def read_choice(document: JsonDocument, name: str, choices: Sequence[T]) -> T:
     raise ValueError(f"{name} has a value that is not known")
 
 
-def read_document(document: JsonDocument, name: str) -> JsonDocument:
+def read_inner_document(document: JsonDocument, name: str) -> JsonDocument:
     """Read a field that is a document itself."""
     return require_document(document[name])
 

@@ -30,7 +30,7 @@ def test_fields_are_read_as_their_type() -> None:
     assert jf.read_choice(DOCUMENT, "text", ("b", "a")) == "a"
     assert jf.read_list(DOCUMENT, "texts", str) == ("a", "b")
     assert jf.read_numbers(DOCUMENT, "numbers") == (1, 2.5)
-    assert jf.read_document(DOCUMENT, "inner") == {"text": "b"}
+    assert jf.read_inner_document(DOCUMENT, "inner") == {"text": "b"}
     assert jf.read_documents(DOCUMENT, "inners") == ({"text": "c"},)
 
 
@@ -44,7 +44,7 @@ def test_what_may_be_left_out_is_none(name: str) -> None:
 
 
 def test_a_missing_field_is_a_key_error() -> None:
-    for read in (jf.read_number, jf.read_fraction, jf.read_document, jf.read_documents, jf.read_numbers):
+    for read in (jf.read_number, jf.read_fraction, jf.read_inner_document, jf.read_documents, jf.read_numbers):
         with pytest.raises(KeyError):
             read(DOCUMENT, "missing")
 
@@ -54,7 +54,7 @@ def test_another_type_is_refused() -> None:
     for name, kind in (("count", str), ("flag", int), ("text", int), ("count", bool)):
         with pytest.raises(TypeError, match="was expected"):
             jf.read_field(DOCUMENT, name, kind)
-    for read in (jf.read_number, jf.read_optional_number, jf.read_documents, jf.read_numbers, jf.read_document):
+    for read in (jf.read_number, jf.read_optional_number, jf.read_documents, jf.read_numbers, jf.read_inner_document):
         with pytest.raises(TypeError):
             read(DOCUMENT, "flag")
     with pytest.raises(TypeError):

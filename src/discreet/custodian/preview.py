@@ -28,9 +28,9 @@ from discreet.formatting import format_day, format_day_ends, format_number
 from discreet.json_fields import (
     JsonDocument,
     read_choice,
-    read_document,
     read_documents,
     read_field,
+    read_inner_document,
     read_list,
     read_number,
     read_optional,
@@ -139,11 +139,11 @@ class Preview:
         return cls(
             question=read_field(document, "question", str),
             mechanism=read_field(document, "mechanism", str),
-            cost=Guarantee.from_json(read_document(document, "cost")),
+            cost=Guarantee.from_json(read_inner_document(document, "cost")),
             expected_error=read_optional_number(document, "expected_error"),
             candidates=tuple(map(_read_candidate, read_documents(document, "candidates"))),
             accuracy=read_field(document, "accuracy", str),
-            guarantee=Guarantee.from_json(read_document(document, "guarantee")),
+            guarantee=Guarantee.from_json(read_inner_document(document, "guarantee")),
             reason=read_field(document, "reason", str),
             stored=read_optional_fraction(document, "stored_epsilon"),
             reuse=read_choice(document, "reuse", REUSES) if "reuse" in document else "",
@@ -163,7 +163,7 @@ def _read_candidate(document: JsonDocument) -> Candidate:
     return Candidate(
         aggregate=read_field(document, "aggregate", str),
         mechanism=read_field(document, "mechanism", str),
-        cost=Guarantee.from_json(read_document(document, "cost")),
+        cost=Guarantee.from_json(read_inner_document(document, "cost")),
         expected_error=read_optional_number(document, "expected_error"),
         chosen=read_field(document, "chosen", bool),
     )

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import mkstemp
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
-from discreet.json_fields import JsonDocument, read_document, read_documents, read_field, read_optional
+from discreet.json_fields import JsonDocument, read_documents, read_field, read_inner_document, read_optional
 from discreet.ledger import Ledger
 from discreet.ledger.verify import RecordedHead
 from discreet.mechanisms.entropy import SYSTEM
@@ -79,7 +79,7 @@ class Snapshot:
             layout=read_field(document, "layout", str),
             made=read_field(document, "made", str),
             disjoint=read_field(document, "disjoint", bool),
-            report=read_document(document, "report"),
+            report=read_inner_document(document, "report"),
             sha256=read_optional(document, "sha256", str),
             stamp=read_optional(document, "stamp", str),
         )

@@ -16,9 +16,9 @@ from discreet.errors import InvalidInput, Unavailable
 from discreet.json_fields import (
     JsonDocument,
     read_choice,
-    read_document,
     read_field,
     read_fraction,
+    read_inner_document,
     read_list,
     read_optional,
     read_optional_document,
@@ -205,7 +205,7 @@ class Balance:
     @classmethod
     def from_json(cls, document: JsonDocument) -> Self:
         """Read what `to_json` wrote."""
-        spent, cap = read_document(document, "spent"), read_document(document, "cap")
+        spent, cap = read_inner_document(document, "spent"), read_inner_document(document, "cap")
         max_epsilon = read_optional_fraction(cap, "max_epsilon")
         return cls(
             model=read_choice(document, "model", MODELS),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_estimate
-from discreet.json_fields import JsonDocument, read_document, read_number, read_numbers
+from discreet.json_fields import JsonDocument, read_inner_document, read_number, read_numbers
 from discreet.numeric import as_number_between
 from discreet.priors.prior import Grid
 from discreet.untrusted import CheckedValue, has_type
@@ -219,7 +219,7 @@ def _format_posterior(posterior: Posterior | PosteriorSummary) -> str:
 def posterior_from_json(document: JsonDocument) -> Posterior | PosteriorSummary:
     """Read what `to_json` wrote: over names it has every probability, over numbers a summary."""
     if "probabilities" in document:
-        probabilities = read_document(document, "probabilities")
+        probabilities = read_inner_document(document, "probabilities")
         mass = [read_number(probabilities, name) for name in probabilities]
         return Posterior(np.array(mass, dtype=np.float64), names=tuple(probabilities))
     low, high = read_numbers(document, "interval_95")

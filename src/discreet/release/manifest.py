@@ -22,10 +22,10 @@ from discreet.errors import ClaimFailed, InvalidInput, Unavailable
 from discreet.json_fields import (
     JsonDocument,
     read_choice,
-    read_document,
     read_documents,
     read_field,
     read_fraction,
+    read_inner_document,
     read_optional_list,
     require_document,
 )
@@ -363,14 +363,14 @@ def parse_manifest(document: object) -> ReleaseManifest:
     """Parse a manifest; ValueError if it is none."""
     try:
         payload = require_document(document)
-        recipe = read_document(payload, "recipe")
+        recipe = read_inner_document(payload, "recipe")
         files = tuple(
             (read_field(entry, "name", str), read_field(entry, "sha256", str))
             for entry in read_documents(payload, "files")
         )
         if not files or any(Path(name).name != name for name, _ in files):
             raise ValueError
-        guarantee = _parse_guarantee(read_document(payload, "guarantee"))
+        guarantee = _parse_guarantee(read_inner_document(payload, "guarantee"))
         return ReleaseManifest(
             release=read_field(payload, "release", str),
             guarantee=guarantee,

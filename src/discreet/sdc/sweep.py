@@ -16,9 +16,9 @@ from discreet.errors import InvalidInput
 from discreet.formatting import format_number, format_percent_at_most
 from discreet.json_fields import (
     JsonDocument,
-    read_document,
     read_documents,
     read_field,
+    read_inner_document,
     read_list,
     read_number,
     read_optional_number,
@@ -129,7 +129,7 @@ class SweepResult:
     def from_json(cls, document: JsonDocument) -> Self:
         """Read what `to_json` wrote."""
         points = tuple(map(SweepPoint.from_json, read_documents(document, "points")))
-        recommended = SweepPoint.from_json(read_document(document, "recommended"))
+        recommended = SweepPoint.from_json(read_inner_document(document, "recommended"))
         return cls(points, recommended, read_number(document, "limit"), read_list(document, "left_out", str))
 
 

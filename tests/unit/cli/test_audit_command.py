@@ -201,6 +201,19 @@ def test_a_question_is_audited_without_its_data(registry_path: Path) -> None:
     assert (digest_files(registry_path.parent), sorted(registry_path.parent.rglob("*"))) == (before, names)
 
 
+def test_a_mechanism_is_audited_by_its_name(registry_path: Path) -> None:
+    """The one that was asked for, and not the one of least error, which has other outputs."""
+    words = ("audit", registry_path, COUNT, "--epsilon", "1", "--draws", "20000", "--json")
+    named = run_successfully(*words, "--mechanism", "randomized response").document
+    assert named["planned"].startswith("randomized response; Differential privacy with epsilon 1")
+    assert named["violated"] is False
+    assert named["lower_bound"] > 0.05
+    assert run_successfully(*words).document["planned"].startswith("discrete Laplace; ")
+    refusal = run_discreet("audit", registry_path, COUNT, "--epsilon", "1", "--mechanism", "roulette")
+    assert (refusal.code, refusal.out) == (2, "")
+    assert "mechanism 'roulette' is not on offer for this question; choose discrete Laplace" in refusal.err
+
+
 def test_a_halved_scale_is_caught(registry_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in the path that draws an answer is a fault in what is audited."""
 
@@ -338,6 +351,7 @@ def test_numbers_beyond_64_bits_are_kept() -> None:
         (["laplace", "--epsilon", "1", "--confidence", "0.99999999999999999"], "at most 1 - 10^-12"),
         (["laplace", "--epsilon", "1", "--pair", "0", "1"], "belongs to a callable"),
         (["laplace", "--epsilon", "1", "--model", "dp"], "belongs to a schema"),
+        (["laplace", "--epsilon", "1", "--mechanism", "staircase"], "belongs to a schema"),
         (["laplace", "--epsilon", "1", "--neighbours", "3"], "belongs to a schema"),
         (["laplace", "--epsilon", "1", "--picture", "x.gif"], "ends in .svg"),
         (["registry.yaml", "--epsilon", "1"], "with a question"),
