@@ -205,7 +205,7 @@ def protect_table(recipe: ProtectionRecipe, records: Table, entropy: Entropy) ->
             raise Internal("a method of disclosure control without code")
 
 
-class GroupingOptions(TypedDict):
+class GroupingKeywords(TypedDict):
     """How the methods that form groups of near rows are told to."""
 
     method: str
@@ -213,18 +213,18 @@ class GroupingOptions(TypedDict):
     strata: str | None
 
 
-class BucketOptions(TypedDict):
+class BucketKeywords(TypedDict):
     """How the buckets of t-closeness are counted, where that is stated."""
 
     buckets: int | None
     groups_per_bucket: int | None
 
 
-def _list_grouping_options(method: Mdav | MdavSwap | Anatomy) -> GroupingOptions:
+def _list_grouping_options(method: Mdav | MdavSwap | Anatomy) -> GroupingKeywords:
     return {"method": method.grouping, "weights": method.weights, "strata": method.strata}
 
 
-def _list_bucket_options(method: TCloseness) -> BucketOptions:
+def _list_bucket_options(method: TCloseness) -> BucketKeywords:
     return {"buckets": method.buckets, "groups_per_bucket": method.groups_per_bucket}
 
 
