@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal, Self, get_args
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.numeric import parse_fraction
+from discreet.numeric import parse_exact, parse_fraction
 from discreet.privacy.cost import MAX_NAME_LENGTH, PrivacyCost, SubAccount, require_amount, require_storable_text
 from discreet.schema import Budget
 from discreet.untrusted import require_exact_class
@@ -191,9 +191,9 @@ class Balance:
             model=document["model"],
             analyst=document["analyst"],
             epsilon=parse_fraction(spent["epsilon"]),
-            delta=Fraction(spent["delta"]),
-            cap=Budget(Fraction(cap["epsilon"]), Fraction(cap["delta"]), parse_fraction(cap.get("max_epsilon"))),
-            left=Fraction(document["left"]),
+            delta=parse_exact(spent["delta"]),
+            cap=Budget(parse_exact(cap["epsilon"]), parse_exact(cap["delta"]), parse_fraction(cap.get("max_epsilon"))),
+            left=parse_exact(document["left"]),
             flags=tuple(map(str, document["flags"])),
             promise=document["promise"],
         )
@@ -241,7 +241,7 @@ class Entry:
             analyst=document["analyst"],
             query=document["query"],
             model=document["model"],
-            spend=None if spend is None else PrivacyCost(*(Fraction(spend[name]) for name in SPEND_KEYS)),
+            spend=None if spend is None else PrivacyCost(*(parse_exact(spend[name]) for name in SPEND_KEYS)),
             epsilon=parse_fraction(document["epsilon"]),
             part=None if part is None else SubAccount(part["kind"], part["name"], max_accounts=part["reach"]),
         )

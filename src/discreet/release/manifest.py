@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ClaimFailed, InvalidInput, Unavailable
+from discreet.numeric import parse_exact
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import DP_MODELS, Guarantee
 from discreet.release.files import MANIFEST_NAME, RELEASE_FORMAT, Spool, get_manifest_path, hash_file, quote_column
@@ -377,11 +377,11 @@ def _parse_guarantee(payload: Mapping[str, Any]) -> Guarantee:
     model, unit = payload["model"], str(payload["unit"])
     match model:
         case "t-closeness":
-            return Guarantee.t_closeness(Fraction(payload["t"]), str(payload["distance"]), unit)
+            return Guarantee.t_closeness(parse_exact(str(payload["t"])), str(payload["distance"]), unit)
         case "dp":
-            return Guarantee.dp(Fraction(payload["epsilon"]), str(payload["neighbours"]), unit)
+            return Guarantee.dp(parse_exact(str(payload["epsilon"])), str(payload["neighbours"]), unit)
         case "approx-dp":
-            epsilon, delta = Fraction(payload["epsilon"]), Fraction(payload["delta"])
+            epsilon, delta = parse_exact(str(payload["epsilon"])), parse_exact(str(payload["delta"]))
             return Guarantee.approx_dp(epsilon, delta, str(payload["neighbours"]), unit)
         case "k-anonymity" | "probabilistic-k-anonymity":
             return Guarantee.k_anonymity(payload["k"], probabilistic=model != "k-anonymity", unit=unit)
