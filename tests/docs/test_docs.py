@@ -263,3 +263,13 @@ def test_names_are_found_and_others_are_not() -> None:
     assert not namespaces & {*discreet.__all__}
     assert all(getattr(discreet, name) for name in discreet.__all__)
     assert not hasattr(discreet, "secrets_of_the_custodian")
+
+
+def test_the_excerpts_of_how_to_add_a_mechanism_stand_in_the_source() -> None:
+    """The page's titled blocks are lines of the module of that name, in their order."""
+    page = (ROOT / "docs/how-to/add-a-mechanism.md").read_text()
+    excerpts = [block for block in run_page.find_blocks(page) if block.title not in {None, run_page.EXAMPLE}]
+    assert {block.title for block in excerpts} == {"randomized_response.py", "candidates.py"}
+    for block in excerpts:
+        (module,) = (ROOT / "src/discreet").rglob(str(block.title))
+        assert block.text in module.read_text()

@@ -34,7 +34,6 @@ import pytest
 from scipy.stats import beta
 
 import discreet.custodian.custodian as custodian_module
-import discreet.custodian.measure as draw_module
 from discreet.custodian.preview import build_plan_charge
 from discreet.errors import InvalidInput
 from discreet.measurements.additive import AdditiveNoise
@@ -197,22 +196,19 @@ def half_the_variance() -> Any:
 def one_draw_for_all_cells() -> Any:
     """The first cell's noise is every cell's."""
 
-    def sample_outputs(one: Any, inputs: Any, counts: Any) -> Any:
-        if not isinstance(one, AdditiveNoise):
-            return real(one, inputs, counts)
-        noise = one.noise.sample_units(1, None)[0]  # type: ignore[arg-type]
+    def measure(self: Any, inputs: Any, entropy: Any) -> Any:
+        noise = self.noise.sample_units(1, entropy)[0]
         return [tuple(x + int(n) for x, n in zip(row, noise, strict=True)) for row in inputs]
 
-    real = draw_module._sample_measurement
-    return patch.object(draw_module, "_sample_measurement", sample_outputs)
+    return patch.object(AdditiveNoise, "measure", measure)
 
 
 def no_noise_on_one_cell() -> Any:
-    def sample_outputs(one: Any, inputs: Any, counts: Any) -> Any:
-        return [*real(one, inputs, counts)[:-1], inputs[-1]]
+    def measure(self: Any, inputs: Any, entropy: Any) -> Any:
+        return [*real(self, inputs, entropy)[:-1], inputs[-1]]
 
-    real = draw_module._sample_measurement
-    return patch.object(draw_module, "_sample_measurement", sample_outputs)
+    real = AdditiveNoise.measure
+    return patch.object(AdditiveNoise, "measure", measure)
 
 
 def one_side_of_a_replacement() -> Any:
@@ -254,11 +250,11 @@ def a_low_threshold() -> Any:
 def scale_from_the_rows() -> Any:
     """The noise is as wide as the total asks for."""
 
-    def sample_outputs(_: Any, inputs: Any, __: Any) -> Any:
+    def measure(_: Any, inputs: Any, entropy: Any) -> Any:
         noise = DiscreteLaplace(1, max(1, *(abs(x) for row in inputs for x in row)))
-        return [tuple(x + noise.sample_unit(None) for x in row) for row in inputs]  # type: ignore[arg-type]
+        return [tuple(x + noise.sample_unit(entropy) for x in row) for row in inputs]
 
-    return patch.object(draw_module, "_sample_measurement", sample_outputs)
+    return patch.object(AdditiveNoise, "measure", measure)
 
 
 def half_the_charge() -> Any:

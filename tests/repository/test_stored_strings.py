@@ -135,6 +135,7 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "if differing := { repr(inputs): pair for pair in islice(neighbors, count) if (in": (IN_MEMORY, 1),
     "return type(diversity)(*astuple(diversity))": (COPIES, 1),
     "arguments = [getattr(self, name) for name in signature(type(self)).parameters]": (COPIES, 2),
+    "details = RemoteDetails(**vars(answer.details), dataset=dataset, body=body, docu": (COPIES, 2),
     "parameters = {field.name: getattr(choice, field.name) for field in fields(Quanti": (COPIES, 2),
     "first, *others = ( item for item in signature(run, eval_str=True).parameters.val": (OPTIONS, 1),
     "run.__annotations__ = {item.name: item.annotation for item in parameters}": (OPTIONS, 1),

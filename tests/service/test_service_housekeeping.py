@@ -19,7 +19,7 @@ from discreet.ledger import Ledger
 from discreet.service.config import Limits, read_config
 from discreet.service.jobs import run_next_job
 from discreet.service.middleware.auth import AuthMiddleware
-from discreet.service.middleware.deadline import Message, Receive, Scope, Send
+from discreet.service.middleware.deadline import Message, Receive, Scope, Send, get_request_state
 from discreet.service.store import Store
 from discreet.service.store.job_queue import (
     DEAD_AFTER,
@@ -237,7 +237,8 @@ def test_who_sends_it_and_health_are_told_while_all_threads_are_busy(service: In
     replies, seen = Replies(), []
 
     async def app(scope: Scope, _: Receive, __: Send) -> None:
-        seen.append(scope["state"]["principal"].name)
+        principal = get_request_state(scope).principal
+        seen.append(principal and principal.name)
 
     async def busy() -> None:
         threads = to_thread.current_default_thread_limiter()

@@ -252,7 +252,10 @@ CASES = [
 
 def catch(function: Callable[..., object], arguments: dict[str, Any]) -> Exception | None:
     try:
-        result = function(**arguments)
+        parameters = inspect.signature(function).parameters.values()
+        by_place = [item.name for item in parameters if item.kind is item.POSITIONAL_ONLY]
+        by_name = {name: value for name, value in arguments.items() if name not in by_place}
+        result = function(*(arguments[name] for name in by_place), **by_name)
         if isinstance(result, Iterator):
             list(result)
     except Exception as error:

@@ -161,6 +161,10 @@ class AccuracyForRows:
     rows: int
     within: float
 
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        return {"name": self.name, "rows": self.rows, "within": self.within}
+
 
 def compute_accuracy_by_rows(plan: Plan, confidence: float) -> tuple[AccuracyForRows, ...]:
     """Compute the accuracy of each number that depends on the private number of rows, for some numbers of rows."""

@@ -50,6 +50,10 @@ Neighbors = Annotated[
         "--neighbours", metavar="N", help="How many pairs of neighbours are made up for a QUERY.", min=1, max=1000
     ),
 ]
+Mechanism = Annotated[
+    str | None,
+    typer.Option("--mechanism", metavar="M", help="The mechanism that answers a QUERY, by its name in a preview."),
+]
 Picture = Annotated[
     str | None, typer.Option(metavar="FILE", help="Draw both distributions and the event: .svg, .png or .html.")
 ]
@@ -63,6 +67,7 @@ def run_audit(
     draws: Draws = None,
     confidence: Confidence = "0.999",
     model: Model = None,
+    mechanism: Mechanism = None,
     pair: Pair = None,
     neighbors: Neighbors = None,
     picture: Picture = None,
@@ -80,7 +85,7 @@ def run_audit(
     confidence_level = _parse_confidence(confidence)
     with terminal.show_stages() as progress:
         progress("planning")
-        target = _build_target(what, query, epsilon, delta, model, pair, neighbors)
+        target = _build_target(what, query, epsilon, delta, model, mechanism, pair, neighbors)
         # The generator of a callable may start anew in every call, so that its draws cannot be counted.
         audited_target = target if pair else target.add_progress(progress)
         result, pair_words = audited_target.audit(draws, confidence_level, progress)
@@ -113,6 +118,7 @@ def _build_target(
     epsilon: str | None,
     delta: str | None,
     model: str | None,
+    mechanism: str | None,
     pair: tuple[str, str] | None,
     neighbors: int | None,
 ) -> Target:
@@ -130,8 +136,9 @@ def _build_target(
         if what in targets.list_mechanism_names():
             raise InvalidInput(f"{what} is a mechanism and takes no QUERY; leave it out, or name a schema file")
         _refuse_option(pair, "--pair belongs to a callable; neighbours of a schema are made up")
-        return targets.build_question_target(what, query, claimed, claimed_delta, model, neighbors)
+        return targets.build_question_target(what, query, claimed, claimed_delta, model, neighbors, mechanism)
     _refuse_option(model, "--model belongs to a schema and a QUERY")
+    _refuse_option(mechanism, "--mechanism belongs to a schema and a QUERY")
     _refuse_option(neighbors, "--neighbours belongs to a schema and a QUERY")
     if what.endswith((".yaml", ".yml")):
         raise InvalidInput("a schema is audited with a question: add one, such as 'SELECT COUNT(*) FROM t'")

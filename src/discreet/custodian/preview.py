@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
@@ -102,7 +102,7 @@ class Preview:
         payload: dict[str, object] = {"question": self.question, "mechanism": self.mechanism}
         payload |= {"expected_error": self.expected_error, "prior_error": self.prior_error}
         payload |= {"reason": self.reason, "accuracy": self.accuracy}
-        payload["accuracy_by_rows"] = [asdict(item) for item in self.accuracy_by_rows]
+        payload["accuracy_by_rows"] = [item.to_json() for item in self.accuracy_by_rows]
         payload["candidates"] = [
             {"aggregate": item.aggregate, "mechanism": item.mechanism, "expected_error": item.expected_error}
             | {"cost": item.cost.to_json(), "chosen": item.chosen}
@@ -113,7 +113,7 @@ class Preview:
         payload |= {"warnings": list(self.warnings), "stored_epsilon": stored_epsilon}
         payload |= {"reuse": self.reuse, "pictured": self.pictured, "error_of": self.error_of}
         comparison = self.compared_with_dp
-        payload |= {"prior_use": self.prior_use, "compared_with_dp": comparison and asdict(comparison)}
+        payload |= {"prior_use": self.prior_use, "compared_with_dp": comparison and comparison.to_json()}
         return payload | {"budget": [balance.to_json() for balance in self.balances]}
 
     @classmethod
@@ -142,7 +142,7 @@ class Preview:
             balances=tuple(map(Balance.from_json, document["budget"])),
             times=document["times"],
             accuracy_by_rows=tuple(AccuracyForRows(item["name"], item["rows"], item["within"]) for item in rows),
-            compared_with_dp=comparison and DpComparison(*(comparison[field.name] for field in fields(DpComparison))),
+            compared_with_dp=comparison and DpComparison.from_json(comparison),
         )
 
 

@@ -3,6 +3,15 @@
 A `Measurement` answers one or more aggregates of a question together: it says what it reads, what it costs for all of
 them, how it is randomized, and what two tables lose. For each aggregate it hands out a `Reading`: what the noisy
 outputs say, to someone who knows the schema, the question and perhaps a prior. No other module tells kinds apart.
+
+How an answer comes about, and who calls what:
+
+1. planner: a factory of the registry in planner/candidates.py proposes measurements for an `AggregateRequest`; those
+   are read without outputs (`read`, then `expected_error` and `bound_error`), and one of them is chosen.
+2. custodian: `scan` says what to read; `compute_inputs` makes the exact inputs of it; `measure` draws the outputs.
+3. answers: `read` again, and then `values`, `interval`, `posterior` and the rest, of the outputs alone.
+4. ledger: `cache_key` names the stored answer, `privacy_cost` is charged.
+5. verification: `compare_inputs` says what two tables lose; an audit calls `measure` many times.
 """
 
 from __future__ import annotations
@@ -19,7 +28,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import Internal
+from discreet.errors import Internal, Unsupported
 from discreet.estimation.grid_prior import GridPrior
 from discreet.estimation.noise_distributions import AnswerNoise
 from discreet.estimation.noisy_ratio import NoisyRatio
@@ -59,14 +68,21 @@ NoiseSampler = Callable[[int, Entropy], NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class TotalsRequest:
-    """Totals of each cell; those of all measurements are read in one scan."""
+    """Totals of each cell; those of all measurements are read in one scan.
+
+    Scanned: a tuple of whole numbers for each cell, in the order of `measures`; all 0 where the cell has no row.
+    """
 
     measures: tuple[ScanMeasure, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class HistogramRequest:
-    """How many rows of each cell are in each of `count` bins."""
+    """How many rows of each cell are in each of `count` bins.
+
+    Scanned: an array of `count` int64 for each cell. A row that the filter leaves out, or without a value, is in no
+    bin.
+    """
 
     bins: BinKey
     count: int
@@ -74,18 +90,24 @@ class HistogramRequest:
 
 @dataclass(frozen=True, slots=True)
 class UnitRequest:
-    """The code of one column of the unit that the question names."""
+    """The code of one column of the unit that the question names.
+
+    Scanned: the code for the only cell; None where the unit is absent or has no value.
+    """
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class KeyUnitsRequest:
-    """The noisy number of units by which each cell was chosen: nothing more is read."""
+    """The noisy number of units by which each cell was chosen: nothing more is read.
+
+    Scanned: that number for each cell.
+    """
 
 
 ScanRequest = TotalsRequest | HistogramRequest | UnitRequest | KeyUnitsRequest | None
-"""What a measurement reads; None where it reads nothing."""
+"""What a measurement reads; None where it reads nothing, and then what is scanned is None for each cell."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -105,7 +127,10 @@ class ReadingContext:
 
 
 class Reading(ABC):
-    """What the noisy outputs of a measurement say of one aggregate. Post-processing: it sees no row."""
+    """What the noisy outputs of a measurement say of one aggregate. Post-processing: it sees no row.
+
+    A method without `outputs` is asked before anything is drawn. All but two have a default, which is "not known".
+    """
 
     __slots__ = ()
 
@@ -126,12 +151,18 @@ class Reading(ABC):
 
     @property
     def prior_use(self) -> PriorUse | None:
-        """How the analyst's prior is used; None where there is none, or nothing of the answer depends on it."""
+        """How the analyst's prior is used; None where there is none, or nothing of the answer depends on it.
+
+        A kind that answers where there is a prior has either this or `prior_unused_reason`.
+        """
         return None
 
     @property
     def prior_unused_reason(self) -> str:
-        """Why the analyst's prior is not used, where there is one that is not."""
+        """Why the analyst's prior is not used, where there is one that is not.
+
+        A clause that ends the sentence "The prior is not used for this answer: ...", without a full stop.
+        """
         return ""
 
     @property
@@ -158,11 +189,18 @@ class Reading(ABC):
         return None
 
     def half_width(self, confidence: float, rows: float | None = None) -> float:  # noqa: ARG002
-        """How far off the answer may be with this probability; infinite where that is not known beforehand."""
+        """How far the value may be from the exact one with this probability; infinite where that is not known.
+
+        `rows` is for a kind that `depends_on_rows`: the least number of rows that have a value.
+        """
         return math.inf
 
     def bound_error(self, confidence: float) -> float:  # noqa: ARG002
-        """The larger of the error and the distance to the ends of the interval, whatever the prior; or infinite."""
+        """The larger of `half_width` and the distance from the value to either end of its `interval`; or infinite.
+
+        It holds whatever the prior and the outputs are. An accuracy that is asked for finds its epsilon by it, so that
+        where it is infinite the answer can be asked for by an epsilon alone.
+        """
         return math.inf
 
     def is_clear_of_threshold(self, outputs: NoisyOutputs, confidence: float) -> bool:  # noqa: ARG002
@@ -186,12 +224,19 @@ class Reading(ABC):
         return False
 
     def expected_error(self) -> float | None:
-        """The root mean square error of the refined value, or without a prior of the raw one; None if not known."""
+        """The root mean square error of the refined value, or without a prior of the raw one; None if not known.
+
+        The planner chooses the least; one that is not known is chosen last. It may be an upper bound, and decides
+        nothing but which measurement is chosen and what a preview says.
+        """
         return None
 
     @abstractmethod
     def describe_accuracy(self, confidence: float, likely: str = "") -> str:
-        """State the accuracy before anything is drawn, and with which probability it holds."""
+        """State the accuracy before anything is drawn, and with which probability it holds.
+
+        A clause such as "within 3 with a probability of at least 95 %". `likely` is the probability in words.
+        """
 
     def describe_selected_accuracy(self) -> str:
         """State the accuracy where rows are chosen by noisy numbers among so many that no probability is known."""
@@ -203,15 +248,19 @@ class Measurement(ABC):
     """One way to answer one or more aggregates of a question: what it reads, costs and draws, and what comes out."""
 
     privacy_cost: PrivacyCost
-    """The cost of all its aggregates together."""
+    """The cost of all its aggregates together; the factory states it, as `compute_pure_cost(epsilon)` does."""
     aggregates: tuple[int, ...] = (0,)
-    """The aggregates of the question that it answers, by their places."""
+    """The aggregates of the question that it answers, by their places. A factory leaves it: the planner sets it."""
 
     if TYPE_CHECKING:  # a field in some kinds, computed in others
 
         @property
         def name(self) -> str:
-            """What people call it; stored in the names of answers, so that it never changes."""
+            """What people call it; stored in the names of answers, so that it never changes.
+
+            It is more than a label: people ask for a mechanism by it, a stored answer is planned again by it alone, and
+            the planner looks for the names of some kinds in it. So the name of a new kind contains none of the others.
+            """
 
     @property
     def is_public(self) -> bool:
@@ -225,7 +274,7 @@ class Measurement(ABC):
 
     @property
     def is_batched(self) -> bool:
-        """Whether the noise of many cells is drawn at once."""
+        """Whether the noise of many cells is drawn at once; an audit then draws a million answers, else 10,000."""
         return False
 
     @property
@@ -240,7 +289,11 @@ class Measurement(ABC):
 
     @property
     def independent_noises(self) -> tuple[Noise, ...]:
-        """The noises that are drawn one by one, of each total or of each level; none where there are no such."""
+        """The noises that are drawn one by one, of each total or of each level; none where there are no such.
+
+        Only for a kind that adds noise to totals. The planner counts several such counts of one question together, in
+        the place of these; and where all are discrete Laplace a stored answer is made less accurate by adding noise.
+        """
         return ()
 
     @property
@@ -257,12 +310,19 @@ class Measurement(ABC):
         """What it reads."""
 
     def compute_inputs(self, scanned: Sequence[Any]) -> Sequence[ExactInput]:
-        """What is randomized in every cell, from what was read of it. Secret."""
+        """What is randomized in every cell, from what was read of it (see the class of its `scan`). Secret.
+
+        Nothing here may fail on a row, or take a time that depends on one.
+        """
         return scanned
 
     @abstractmethod
     def measure(self, inputs: Sequence[Any], entropy: Entropy) -> list[NoisyOutputs]:
-        """Draw the outputs of every cell. Nothing here may fail on a row."""
+        """Draw the outputs of every cell: as many numbers in each, which alone are stored and shown.
+
+        Every random byte comes from `entropy`, and as many are taken whatever the inputs. Nothing here may fail on a
+        row.
+        """
 
     def degrade(self, outputs: Sequence[NoisyOutputs], rate_factor: Fraction, entropy: Entropy) -> list[NoisyOutputs]:
         """Add noise to outputs that were drawn with so many times the rates, so that they have these distributions."""
@@ -290,7 +350,12 @@ class Measurement(ABC):
 
     @abstractmethod
     def compare_inputs(self, inputs: Inputs, other_inputs: Inputs, schema: Schema) -> InputChange:
-        """What two tables lose, from the exact inputs and the noise; and the shares of what is declared, by name."""
+        """What two tables lose, from the exact inputs and the noise; and the shares of what is declared, by name.
+
+        Inputs are those of `compute_inputs` by cell: `pair_inputs` lists the cells in which they differ. The loss is
+        computed from how far they differ and from the noise itself, never from `privacy_cost`, which it is compared
+        with; it is exact, or rounded up to no more than what is proved.
+        """
 
     @abstractmethod
     def read(self, context: ReadingContext) -> tuple[Reading, ...]:
@@ -309,7 +374,10 @@ class Measurement(ABC):
 
 
 class SelfReading(Measurement, Reading):
-    """A measurement of one aggregate that needs nothing more to be read, whatever the schema."""
+    """A measurement of one aggregate that is its own reading, since it needs neither schema nor prior to be read.
+
+    It has `values` and `describe_accuracy` of a `Reading` besides the methods of a `Measurement`.
+    """
 
     __slots__ = ()
 
@@ -337,7 +405,21 @@ class AggregateRequest:
     interval: bool = False
     tail: bool | None = None
     mechanism: str = ""
-    """The mechanism by name: of a stored answer, or as it was asked for; empty where the best is taken."""
+    """The mechanism by name: of a stored answer, or as it was asked for; empty where the best is taken.
+
+    It may be the name of another kind. The planner takes those of this name from what is proposed, and lists the names
+    of all in a refusal where there is none.
+    """
+
+    def should_propose_by_name(self, name: str, fits: bool, requirements: str) -> bool:
+        """Whether to propose a kind that is never chosen unless a mechanism is asked for by its name.
+
+        Where any is asked for, it is proposed if it fits, so that a refusal can list it. Where its own name is asked
+        for and it does not fit, that is refused with what it requires.
+        """
+        if self.mechanism == name and not fits:
+            raise Unsupported(requirements)
+        return fits and bool(self.mechanism)
 
     @property
     def column(self) -> Column | None:

@@ -81,5 +81,5 @@ def find_public_count(aggregate: Aggregate, bounds: ContributionBounds) -> Publi
     if aggregate.function == "count":
         rows = bounds.get_public_rows(None if aggregate.column is None else bounds.schema.column(aggregate.column))
     elif aggregate.function == "count_distinct":
-        rows = bounds.get_public_units()
+        rows = bounds.get_public_selected_units()
     return None if rows is None else PublicConstant(rows)

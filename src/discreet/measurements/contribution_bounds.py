@@ -124,8 +124,12 @@ class ContributionBounds:
         has_every_row = self.is_replace_one and self.rows_per_unit == 1 and self.where == TRUE and not self.is_grouped
         return self.schema.units if has_every_row and is_complete else None
 
-    def get_public_units(self) -> int | None:
-        """The public number of units, where no filter leaves one out."""
+    def get_units_of_one_row(self) -> int | None:
+        """The public number of units, each with one row that is selected or not: units are replaced, in one cell."""
+        return self.schema.units if self.is_replace_one and self.rows_per_unit == 1 and not self.is_grouped else None
+
+    def get_public_selected_units(self) -> int | None:
+        """The public number of units that are selected: units are replaced, and no filter leaves one out."""
         return self.schema.units if self.is_replace_one and self.where == TRUE and not self.is_grouped else None
 
 

@@ -162,7 +162,11 @@ class _DecidedSplit(SplitDistribution):
 
 @dataclass(frozen=True, slots=True)
 class InputChange:
-    """The shares of what is declared, by name, and the loss of one mechanism."""
+    """The shares of what is declared, by name, and the loss of one mechanism.
+
+    A share says which part of a declared bound the two tables use: `{"rows": 1}` where they differ in as many rows as a
+    unit has. A replay prints its name, and fails above 1. There is none where the loss alone is declared.
+    """
 
     shares: Mapping[str, Fraction]
     observed_loss: ObservedLoss
@@ -170,7 +174,10 @@ class InputChange:
 
 
 def pair_inputs(inputs: Inputs, other_inputs: Inputs, empty: object) -> InputPairs:
-    """Pair the inputs of the cells in which they differ; private keys may be in one table only."""
+    """Pair the inputs of the cells in which they differ.
+
+    A private key may be a cell of one table only; `empty` is what `compute_inputs` makes of a cell without rows.
+    """
     pairs = [(inputs.get(cell, empty), other_inputs.get(cell, empty)) for cell in {**inputs, **other_inputs}]
     return [pair for pair in pairs if not is_same_input(*pair)]
 

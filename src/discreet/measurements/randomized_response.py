@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import Unsupported
 from discreet.estimation.noise_distributions import ScaledNoise, compute_surprise, estimate_posterior_error
 from discreet.formatting import VALUE_DIGITS, format_upper
 from discreet.measurements.base import AggregateRequest, Measurement, NoisyOutputs, Reading, ReadingContext, ScanRequest
@@ -185,14 +184,11 @@ class RandomizedResponseReading(Reading):
 
 def propose_randomized_response(request: AggregateRequest) -> tuple[RandomizedResponse, ...]:
     """Propose it for a count among a public number of units, where a mechanism is asked for by name."""
-    bounds, units = request.bounds, request.bounds.schema.units
-    has_public_units = bounds.is_replace_one and units is not None and units <= MAX_UNITS
-    fits = has_public_units and bounds.rows_per_unit == 1 and not bounds.is_grouped and request.distance is None
-    if not fits and request.mechanism == RANDOMIZED_RESPONSE:
-        raise Unsupported(REQUIREMENTS)
-    if not fits or units is None or not request.mechanism:
+    units = request.bounds.get_units_of_one_row()
+    fits = units is not None and units <= MAX_UNITS and request.distance is None
+    if not request.should_propose_by_name(RANDOMIZED_RESPONSE, fits, REQUIREMENTS) or units is None:
         return ()
-    (linear_query,) = build_linear_queries(request.aggregate, request.column, bounds)
+    (linear_query,) = build_linear_queries(request.aggregate, request.column, request.bounds)
     cost = compute_pure_cost(request.epsilon)
     return (RandomizedResponse(linear_query, units, request.epsilon, privacy_cost=cost),)
 

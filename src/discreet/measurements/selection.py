@@ -344,44 +344,19 @@ SELECTION_FUNCTIONS = frozenset({"quantile", "mode", *EXTREME_PLACES})
 
 def propose_selection(request: AggregateRequest) -> tuple[CandidateSelection, ...]:
     """Propose the one mechanism that fits, chosen by its own rules, with what it was weighed against."""
-    if request.column is None:
-        return ()
-    options = request.prior, request.distance, request.interval, request.mechanism, request.tail
-    return (build_selection(request.aggregate, request.column, request.bounds, request.epsilon, *options),)
+    return () if request.column is None else (build_selection(request, request.column),)
 
 
-def build_selection(
-    aggregate: Aggregate,
-    column: Column,
-    bounds: ContributionBounds,
-    epsilon: Fraction,
-    prior: str | Prior | None,
-    distance: Distance | str | None = None,
-    interval: bool = False,
-    stored_mechanism: str = "",
-    tail: bool | None = None,
-) -> CandidateSelection:
-    """The choice of mechanism for a quantile, an extreme or a mode; with a distance, refinement by it.
-
-    `stored_mechanism` is the one that a stored answer was drawn by, or that was asked for.
-    """
-    options = prior, distance, interval, stored_mechanism, tail
-    selection = _select_mechanism(aggregate, column, bounds, epsilon, *options)
+def build_selection(request: AggregateRequest, column: Column) -> CandidateSelection:
+    """The choice of mechanism for a quantile, an extreme or a mode of a column; with a distance, refinement by it."""
+    selection, epsilon = _select_mechanism(request, column), request.epsilon
     rho = epsilon**2 / (8 if selection.is_exponential else 2)
     return replace(selection, privacy_cost=PrivacyCost(epsilon, rho))
 
 
-def _select_mechanism(
-    aggregate: Aggregate,
-    column: Column,
-    bounds: ContributionBounds,
-    epsilon: Fraction,
-    prior: str | Prior | None,
-    distance: Distance | str | None,
-    interval: bool,
-    stored_mechanism: str,
-    tail: bool | None,
-) -> CandidateSelection:
+def _select_mechanism(request: AggregateRequest, column: Column) -> CandidateSelection:
+    aggregate, bounds, epsilon = request.aggregate, request.bounds, request.epsilon
+    prior, tail, distance, interval = request.prior, request.tail, request.distance, request.interval
     if interval and (aggregate.function != "quantile" or len(aggregate.orders) != 1 or distance is not None):
         raise InvalidInput("interval=True is for MEDIAN or QUANTILE with one order and no distance; leave it out here")
     candidates = CandidateGrid.of(column, max(MIN_CANDIDATES, min(MAX_CANDIDATES, MAX_COUNTS // (bounds.cells or 1))))
@@ -397,8 +372,8 @@ def _select_mechanism(
         refinement_selection = _build_refinement(aggregate, candidates, share, neighbors, position_prior, None)
         rank_selection = _build_rank_selection(aggregate, candidates, share, rows)
         refines = _is_informative(refinement_selection)
-        if stored_mechanism in (refinement_selection.name, rank_selection.name):
-            refines = stored_mechanism == refinement_selection.name
+        if request.mechanism in (refinement_selection.name, rank_selection.name):
+            refines = request.mechanism == refinement_selection.name
         if refines or _has_excluded_values(candidates, position_prior):
             return replace(refinement_selection, rival=rank_selection)
         return replace(rank_selection, rival=refinement_selection, prior_unused_reason=PRIOR_UNHELPFUL)
@@ -412,12 +387,12 @@ def _select_mechanism(
             rank_selection = _build_quantile(aggregate, candidates, share, neighbors, rows, position_prior)
             if prior is not None:
                 return rank_selection
-            return _weigh_rank_mean(aggregate, rank_selection, bounds, epsilon, stored_mechanism)
+            return _weigh_rank_mean(aggregate, rank_selection, bounds, epsilon, request.mechanism)
         case "mode":
             return _build_mode(candidates, share, neighbors, rows, position_prior)
         case "max" | "second_max" | "min":
             rank_selection = _build_rank_selection(aggregate, candidates, share, rows)
-            return _weigh_rank_mean(aggregate, rank_selection, bounds, epsilon, stored_mechanism)
+            return _weigh_rank_mean(aggregate, rank_selection, bounds, epsilon, request.mechanism)
     raise InvalidInput(f"{aggregate.function} is not a choice among values")
 
 
@@ -535,7 +510,7 @@ def _weigh_rank_mean(
     rank_selection: CandidateSelection,
     bounds: ContributionBounds,
     epsilon: Fraction,
-    stored_mechanism: str,
+    mechanism: str,
 ) -> CandidateSelection:
     """A choice by rank with the mean of the ranks round it as its rival; where that mean is nearer, the other way."""
     candidates, public_rows = rank_selection.candidates, bounds.get_public_rows(rank_selection.candidates.column)
@@ -543,10 +518,10 @@ def _weigh_rank_mean(
         return rank_selection
     if not isinstance(rank_selection.mechanism, Quantile | Extreme):
         return rank_selection
-    mean = select_rank_mean(aggregate, candidates, public_rows, epsilon, stored_mechanism)
+    mean = select_rank_mean(aggregate, candidates, public_rows, epsilon, mechanism)
     rival = CandidateSelection(candidates, mean, mean.name)
-    if stored_mechanism:
-        prefers_mean = stored_mechanism == mean.name
+    if mechanism:
+        prefers_mean = mechanism == mean.name
     else:
         prefers_mean = mean.is_better(*_get_selection_rule(rank_selection.mechanism))
     return replace(rival, rival=rank_selection) if prefers_mean else replace(rank_selection, rival=rival)

@@ -194,12 +194,12 @@ class RankMean:
 
 
 def select_rank_mean(
-    aggregate: Aggregate, candidates: CandidateGrid, rows: int, epsilon: Fraction, stored_mechanism: str
+    aggregate: Aggregate, candidates: CandidateGrid, rows: int, epsilon: Fraction, mechanism: str
 ) -> RankMean:
-    """The mean with the least expected error; or the one by which a stored answer was drawn."""
+    """The mean with the least expected error; or the one of a stored answer, whose name has its ranks."""
     target_rank = find_target_rank(aggregate, rows)
-    if stored_mechanism.startswith(MEAN_OF_RANKS):
-        first, _, last = stored_mechanism.removeprefix(MEAN_OF_RANKS).split()[0].partition("..")
+    if mechanism.startswith(MEAN_OF_RANKS):
+        first, _, last = mechanism.removeprefix(MEAN_OF_RANKS).split()[0].partition("..")
         return RankMean.of(Ranks(candidates, int(first), int(last)), target_rank, rows, epsilon)
     counts = [1]  # each a little more than the one before; the last is of all ranks
     while counts[-1] < rows:

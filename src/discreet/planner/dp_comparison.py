@@ -7,9 +7,10 @@ individual DP. They hold for rows that are spread evenly over the bounds. The lo
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
+from typing import Any, Self, cast
 
 from discreet.errors import DiscreetError
 from discreet.formatting import format_cost, format_number
@@ -40,6 +41,17 @@ class DpComparison:
     """The model with the smaller expected error; dp where both are the same."""
     words: str
     """One sentence that says which to prefer, and why."""
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        plain_dp = {"mechanism": self.mechanism, "accuracy": self.accuracy, "expected_error": self.expected_error}
+        return plain_dp | {"own_error": self.own_error, "prefer": self.prefer, "words": self.words}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote."""
+        names = ("mechanism", "accuracy", "expected_error", "own_error", "prefer", "words")
+        return cls(*(document[name] for name in names))
 
 
 def compare_with_dp(individual_plan: Plan) -> DpComparison | None:

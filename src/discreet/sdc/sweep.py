@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 from discreet.errors import InvalidInput
@@ -66,7 +66,8 @@ class SweepPoint:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Read what `to_json` wrote."""
-        return cls(*(document[field.name] for field in fields(cls)))
+        names = ("method", "k", "loss", "risk", "il1s", "linkage", "score", "lost")
+        return cls(*(document[name] for name in names))
 
 
 @dataclass(frozen=True, slots=True)

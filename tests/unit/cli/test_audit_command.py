@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.custodian import measure
+from discreet.custodian.measure import read_exact_inputs
 from discreet.measurements.additive import AdditiveNoise
+from discreet.mechanisms.entropy import Entropy
 from discreet.schema import load_schema
 from discreet.sources.memory import MemorySource
 from discreet.verification.audit import audit_worst
@@ -25,6 +26,7 @@ from support.command_line import digest_files, run_discreet, run_successfully, w
 from support.small_tables import schema as made_schema
 
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
+Totals = list[tuple[int, ...]]
 GROUPS = 3
 """F, M, and missing."""
 AUDITED_FILE = """
@@ -199,14 +201,27 @@ def test_a_question_is_audited_without_its_data(registry_path: Path) -> None:
     assert (digest_files(registry_path.parent), sorted(registry_path.parent.rglob("*"))) == (before, names)
 
 
+def test_a_mechanism_is_audited_by_its_name(registry_path: Path) -> None:
+    """The one that was asked for, and not the one of least error, which has other outputs."""
+    words = ("audit", registry_path, COUNT, "--epsilon", "1", "--draws", "20000", "--json")
+    named = run_successfully(*words, "--mechanism", "randomized response").document
+    assert named["planned"].startswith("randomized response; Differential privacy with epsilon 1")
+    assert named["violated"] is False
+    assert named["lower_bound"] > 0.05
+    assert run_successfully(*words).document["planned"].startswith("discrete Laplace; ")
+    refusal = run_discreet("audit", registry_path, COUNT, "--epsilon", "1", "--mechanism", "roulette")
+    assert (refusal.code, refusal.out) == (2, "")
+    assert "mechanism 'roulette' is not on offer for this question; choose discrete Laplace" in refusal.err
+
+
 def test_a_halved_scale_is_caught(registry_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in the path that draws an answer is a fault in what is audited."""
 
-    def halve_noise(measurement: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
-        noise = measurement.noise.sample_units(len(inputs), measure.SYSTEM) // 2
+    def halve_noise(measurement: AdditiveNoise, inputs: Totals, entropy: Entropy) -> Totals:
+        noise = measurement.noise.sample_units(len(inputs), entropy) // 2
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
-    monkeypatch.setattr(measure, "_sample_measurement", halve_noise)
+    monkeypatch.setattr(AdditiveNoise, "measure", halve_noise)
     caught = run_discreet("audit", registry_path, COUNT, "--epsilon", "1", "--draws", "20000", "--neighbours", "12")
     assert caught.code == 6
 
@@ -214,11 +229,11 @@ def test_a_halved_scale_is_caught(registry_path: Path, monkeypatch: pytest.Monke
 def test_one_draw_for_all_groups_is_caught(registry_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With noise so wide that no single count tells anything: the difference of two counts is exact."""
 
-    def reuse_draws(measurement: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
-        noise = np.repeat(measurement.noise.sample_units(len(inputs) // GROUPS, measure.SYSTEM), GROUPS, axis=0)
+    def reuse_draws(measurement: AdditiveNoise, inputs: Totals, entropy: Entropy) -> Totals:
+        noise = np.repeat(measurement.noise.sample_units(len(inputs) // GROUPS, entropy), GROUPS, axis=0)
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
-    monkeypatch.setattr(measure, "_sample_measurement", reuse_draws)
+    monkeypatch.setattr(AdditiveNoise, "measure", reuse_draws)
     words = ("audit", registry_path, "SELECT COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.0001")
     caught = run_discreet(*words, "--draws", "4000", "--neighbours", "12")
     assert caught.code == 6
@@ -268,9 +283,7 @@ def test_numbers_are_those_of_an_answer() -> None:
     )
     rows = max((rows for pair in audited_question.pairs for rows in pair), key=len)
     plan = audited_question.plan
-    exact = measure.read_exact_inputs(
-        plan, MemorySource(plan.schema, rows), plan.list_cells(), plan.query.where
-    ).inputs[0]
+    exact = read_exact_inputs(plan, MemorySource(plan.schema, rows), plan.list_cells(), plan.query.where).inputs[0]
     outputs = np.asarray(audited_question.build_mechanism()(rows, 4000))
     assert outputs.mean(axis=0) == pytest.approx(np.array(exact)[:, 0], abs=0.1)
     assert any(np.array(exact)[:, 0] > 0)
@@ -338,6 +351,7 @@ def test_numbers_beyond_64_bits_are_kept() -> None:
         (["laplace", "--epsilon", "1", "--confidence", "0.99999999999999999"], "at most 1 - 10^-12"),
         (["laplace", "--epsilon", "1", "--pair", "0", "1"], "belongs to a callable"),
         (["laplace", "--epsilon", "1", "--model", "dp"], "belongs to a schema"),
+        (["laplace", "--epsilon", "1", "--mechanism", "staircase"], "belongs to a schema"),
         (["laplace", "--epsilon", "1", "--neighbours", "3"], "belongs to a schema"),
         (["laplace", "--epsilon", "1", "--picture", "x.gif"], "ends in .svg"),
         (["registry.yaml", "--epsilon", "1"], "with a question"),

@@ -92,13 +92,13 @@ REFUSED_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"epsilon": "0.1"}, "epsilon must be a number"),
     ({"epsilon": float("nan")}, "epsilon must be a finite number"),
     ({"epsilon": 1, "delta": 1}, "delta must be between 0 and 1"),
-    ({"epsilon": 1, "prior": 3}, "a prior is text, weights or a Prior"),
+    ({"epsilon": 1, "prior": 3}, "a prior must be text or a Prior"),
     ({"epsilon": 1, "prior": {}}, "a prior needs at least one value"),
     ({"epsilon": 1, "prior": Prior.independent([Prior.uniform(0, 1)] * 2)}, "several components cannot be sent"),
     ({"epsilon": 1, "distance": Distance.ordinal("abc")}, "a distance is sent by its name"),
     ({"accuracy": Accuracy(Fraction(1, 3), Fraction(95, 100))}, "more digits than can be written"),
     ({"epsilon": 1, "rows": 0}, "the number of rows expected"),
-    ({"epsilon": 1, "constraints": "total = 9"}, "constraints are sent as a list of texts"),
+    ({"epsilon": 1, "constraints": "total = 9"}, "constraints are a list, such as"),
     ({"epsilon": 1, "constraints": [total(9)]}, "constraints are sent as a list of texts"),
 ]
 

@@ -444,8 +444,8 @@ def test_a_closed_client_asks_no_more(service: ScriptedService) -> None:
 
 # The same calls as a custodian's.
 
-NOT_OVER_HTTP = {"open", "check", "rehearse", "is_stale", "cached_only", "notable_entries"}
-"""What is done where the rows are: opening, registering, watching; a rehearsing client is made by rehearsal=True."""
+NOT_OVER_HTTP = {"open", "check", "rehearse", "is_stale", "cached_only", "notable_entries", "validate"}
+"""Calls made where the rows are: opening, registering, planning; a rehearsing client is made by rehearsal=True."""
 NOT_SENT = {"analyst"}
 """Who asks is whom the token was given to."""
 

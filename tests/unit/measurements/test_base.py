@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -136,6 +137,33 @@ def test_outputs_are_read_whatever_they_are(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
+def test_a_prior_is_used_or_the_plan_says_why_not(name: str) -> None:
+    """In a sentence; a question that takes no prior refuses it."""
+    try:
+        planned = plan_named(name, prior="uniform(0, 2)")
+    except (InvalidInput, Unsupported):
+        return
+    assert planned.prior_description.endswith(".")
+    reading = planned.readings[0]
+    assert (reading.prior_use is None) is bool(reading.prior_unused_reason)
+    assert reading.prior_unused_reason == reading.prior_unused_reason.rstrip(".")
+    assert reading.prior_unused_reason[:1] == reading.prior_unused_reason[:1].lower()
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_an_error_that_is_known_beforehand_can_be_asked_for(name: str) -> None:
+    """The bound that an accuracy finds its epsilon by is no less than the error, and finite where that is.
+
+    With private keys no accuracy can be asked for.
+    """
+    planned = plan_named(name)
+    for reading in planned.readings:
+        half_width, bound = reading.half_width(0.9), reading.bound_error(0.9)
+        assert bound >= half_width
+        assert math.isfinite(bound) is math.isfinite(half_width) or planned.threshold is not None
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
 def test_neighbours_lose_no_more_than_the_cost(name: str) -> None:
     question, options = QUESTIONS[name]
     assert assert_private(
@@ -164,6 +192,25 @@ def test_every_function_has_a_factory(function: Any) -> None:
     proposals = candidates.propose_measurements(request)
     assert proposals
     assert all(measurement.aggregates == (0,) for measurement in proposals)
+
+
+def test_a_kind_that_is_asked_for_by_name_is_proposed_with_any_name() -> None:
+    """Not without one; and where it does not fit, only its own name is refused."""
+    requested = {
+        mechanism: AggregateRequest(
+            aggregate=Aggregate("count"),
+            bounds=ContributionBounds(declare(), TRUE),
+            epsilon=Fraction(1),
+            mechanism=mechanism,
+        )
+        for mechanism in ("", "roulette", "staircase")
+    }
+    fitting = {name: request.should_propose_by_name("roulette", True, "never") for name, request in requested.items()}
+    assert fitting == {"": False, "roulette": True, "staircase": True}
+    assert not requested[""].should_propose_by_name("roulette", False, "it needs a wheel")
+    assert not requested["staircase"].should_propose_by_name("roulette", False, "it needs a wheel")
+    with pytest.raises(Unsupported, match="it needs a wheel"):
+        requested["roulette"].should_propose_by_name("roulette", False, "it needs a wheel")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from discreet import Distance, InvalidInput, Prior, Taxonomy, Unsupported
+from discreet.measurements.base import AggregateRequest
 from discreet.measurements.candidate_grid import CandidateGrid, PositionRefinement
 from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.prior_on_grid import build_even_prior
@@ -52,7 +53,15 @@ def build_measurement(
 ) -> CandidateSelection:
     target = ADD.column(column) if isinstance(column, str) else column
     aggregate = Aggregate(function, target.name, MEDIAN if function == "quantile" else ())  # type: ignore[arg-type]
-    return build_selection(aggregate, target, ContributionBounds(ADD, TRUE, cells), Fraction(1), prior, **options)  # type: ignore[arg-type]
+    return select(aggregate, target, cells, prior=prior, **options)
+
+
+def select(
+    aggregate: Aggregate, column: Column, cells: int | None = None, epsilon: object = 1, **options: object
+) -> CandidateSelection:
+    bounds = ContributionBounds(ADD, TRUE, cells)
+    request = AggregateRequest(aggregate=aggregate, bounds=bounds, epsilon=Fraction(epsilon), **options)  # type: ignore[arg-type]
+    return build_selection(request, column)
 
 
 def build_unit_measurement(
@@ -120,15 +129,7 @@ def test_an_interval_is_for_one_quantile(options: tuple) -> None:
     function, orders, distance = options
     by = {"distance": "continuous"} if distance else {}
     with pytest.raises(InvalidInput, match="MEDIAN or QUANTILE with one order"):
-        build_selection(
-            Aggregate(function, "age", orders),
-            ADD.column("age"),
-            ContributionBounds(ADD, TRUE),
-            Fraction(1),
-            None,
-            interval=True,
-            **by,
-        )
+        select(Aggregate(function, "age", orders), ADD.column("age"), interval=True, **by)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,7 @@ def test_which_mechanism() -> None:
         assert even.describe_accuracy(0.95) == "a draw shaped by an even prior"
     largest = Aggregate("max", "age")
     for epsilon, name in ((2, "refinement of your prior"), (HALF / 10, "extreme by rank")):
-        measurement = build_selection(largest, AGE, ContributionBounds(ADD, TRUE), Fraction(epsilon), "normal(40, 12)")
+        measurement = select(largest, AGE, epsilon=epsilon, prior="normal(40, 12)")
         assert (
             measurement.name == name
         )  # by rank it uses all rows, where refinement would tell hardly more than the prior
@@ -211,7 +212,7 @@ def test_which_mechanism() -> None:
 def test_refinement_refuses_what_it_cannot_mean() -> None:
     quartiles = Aggregate("quantile", "age", (Fraction(1, 4), HALF))
     with pytest.raises(InvalidInput, match="one quantile at a time"):
-        build_selection(quartiles, ADD.column("age"), ContributionBounds(ADD, TRUE), Fraction(1), None, "continuous")
+        select(quartiles, ADD.column("age"), distance="continuous")
     with pytest.raises(Unsupported, match="MODE is of at most"):
         build_measurement("mode", WIDE, distance="nominal")
     many = Column("code", "nominal", upper=2**16, categories=tuple(map(str, range(2**16 + 1))))
@@ -245,9 +246,7 @@ def test_a_refined_draw_leans_towards_the_truth() -> None:
     measurement = build_measurement("max", "age", distance="continuous")
     value_counts = Counter(measurement.values(measurement.measure([counts], SYSTEM)[0])[0] for _ in range(3000))
     assert value_counts[3] + value_counts[4] + value_counts[2] > 3000 * 3 / 8 * 1.2
-    ports = build_selection(
-        Aggregate("mode", "port"), PORTS, ContributionBounds(ADD, TRUE), Fraction(2), None, "semantic"
-    )
+    ports = select(Aggregate("mode", "port"), PORTS, epsilon=2, distance="semantic")
     named = Counter(ports.values(ports.measure([np.array([9, 1, 1])], SYSTEM)[0])[0] for _ in range(3000))
     assert named["Oslo"] > named["Bergen"] + named["Rome"]
 

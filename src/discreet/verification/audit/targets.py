@@ -370,12 +370,14 @@ def build_question_target(
     delta: Fraction | None,
     model: str | None = None,
     pairs: int | None = None,
+    mechanism: str | None = None,
 ) -> Target:
     """Build the target of a question as it would be answered, on generated neighbors."""
     from discreet.schema import load_schema
 
     pair_count = DEFAULT_PAIRS if pairs is None else pairs
-    audited = AuditedQuestion.of(load_schema(schema), question, epsilon, pair_count, delta=delta, model=model)
+    options: QueryKeywords = {"delta": delta, "model": model, "mechanism": mechanism}
+    audited = AuditedQuestion.of(load_schema(schema), question, epsilon, pair_count, **options)
     planned, guarantee = audited.plan, audited.plan.guarantee
     if planned.is_free:
         raise Unsupported("nothing is drawn: this answer is public by the schema; there is nothing to audit")
