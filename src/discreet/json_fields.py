@@ -9,7 +9,9 @@ from fractions import Fraction
 from functools import cache, partial
 from pathlib import PurePath
 from types import UnionType
-from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, Union, cast, get_args, get_origin, get_type_hints
+
+from discreet.numeric import parse_exact
 
 Reader = Callable[[Any], Any]
 PLAIN_TYPES = {str, int, float, bool, type(None)}
@@ -129,11 +131,27 @@ def _build_reader(hint: Any) -> Reader:
         return hint.from_json
     if hint in CHECKED_TYPES:
         return partial(_require_type, hint)
-    return hint if hint is Fraction else lambda value: value
+    if get_origin(hint) is Literal:
+        return partial(_require_one_of, parts)
+    if hint is float:
+        return _require_number
+    return parse_exact if hint is Fraction else lambda value: value
 
 
 def _read_optional(read: Reader, value: object) -> object:
     return None if value is None else read(value)
+
+
+def _require_one_of(choices: tuple[object, ...], value: object) -> object:
+    if value not in choices:
+        raise ValueError
+    return value
+
+
+def _require_number(value: object) -> object:
+    if type(value) not in (int, float):
+        raise TypeError
+    return value
 
 
 def _require_type(kind: type, value: object) -> object:

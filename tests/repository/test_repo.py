@@ -90,8 +90,9 @@ GENERATORS = re.compile(r"(random|secrets|(numpy|np)\.random|os\.(u|get)random)\
 # The parts of the package from the innermost outwards: a part may import itself and what stands in a line above it.
 LAYERS = (
     ("errors", "_version", "_lazy"),
-    ("untrusted", "json_fields"),
+    ("untrusted",),
     ("numeric",),
+    ("json_fields",),
     ("formatting",),
     ("privacy",),
     ("priors",),

@@ -445,7 +445,12 @@ class Answer:
 
     @classmethod
     def from_json(cls, document: JsonObject, prior: bool = False) -> Self:
-        """Read what `to_json` wrote; `prior` says whether a prior was given with the question."""
+        """Read what `to_json` wrote, which may come from anyone; `prior` says whether one was given with the question.
+
+        Raises:
+            LookupError, TypeError or ValueError: It is no such document.
+        """
+        _check_document(document)
         return cls(
             question=document["question"],
             columns=tuple(document["columns"]),
@@ -513,6 +518,21 @@ class ReplyDetails(AnswerDetails):
     def estimate_population(self, confidence: float, size: object) -> tuple[Mapping[str, PopulationEstimate], ...]:  # noqa: ARG002
         """Refused: a reply has no estimates."""
         raise InvalidInput(NOT_IN_REPLY)
+
+
+def _check_document(document: JsonObject) -> None:
+    """Refuse texts that are none, and rows that do not have what the columns say."""
+    texts = [document[name] for name in ("question", "mechanism", "accuracy", "meaning")]
+    texts += [document.get(name, "") for name in ("missed_accuracy", "prior_use")]
+    texts += [document["warning"] or "", *document["columns"], *document["numbers"], *document["dates"]]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("an answer has texts")
+    columns, numbers, posteriors = {*document["columns"]}, {*document["numbers"]}, document["posteriors"]
+    rows = [(document["rows"], columns), (document["intervals_95"], numbers)]
+    rows += [] if posteriors is None else [(posteriors, numbers)]
+    has_all = all(len(part) == len(document["rows"]) and all({*row} == names for row in part) for part, names in rows)
+    if not has_all or not numbers <= columns:
+        raise ValueError("each row of an answer has all of its columns")
 
 
 def _value_from_json(value: AnswerValue, is_date: bool) -> AnswerValue:

@@ -13,7 +13,7 @@ from discreet.answers.answer import Answer, PopulationEstimate, RangeCount, Repl
 from discreet.client.encode_requests import encode_question, make_request_key
 from discreet.client.remote_dataset import JsonObject, RemoteDataset, attach_retry_key, decode_reply, quote_path_part
 from discreet.errors import BudgetExceeded, InvalidInput, Unavailable
-from discreet.numeric import as_int, as_positive
+from discreet.numeric import as_int, as_positive, parse_exact
 from discreet.planner.options import format_range
 from discreet.priors.posterior import require_95_confidence
 
@@ -115,7 +115,7 @@ class RemoteSession(AbstractContextManager["RemoteSession"]):
         if noise_scale is not None:
             body["noise_scale"] = str(as_positive(noise_scale, "the noise scale"))
         reply = self._dataset.submit(f"{self._subpath}/answers", body, make_request_key(None))
-        left = decode_reply(lambda document: Fraction(document["left"]), reply)
+        left = decode_reply(lambda document: parse_exact(document["left"]), reply)
         with self._lock:
             self.left = min(self.left, left)
         return decode_answer(self._dataset, reply, None, prior=False)
@@ -140,7 +140,7 @@ def open_remote_session(dataset: RemoteDataset, noise_scale: object, epsilon: ob
 
     def decode_session(document: JsonObject) -> RemoteSession:
         subpath = f"/sessions/{quote_path_part(document['id'])}"
-        return RemoteSession(scale, Fraction(document["epsilon"]), Fraction(document["left"]), dataset, subpath)
+        return RemoteSession(scale, parse_exact(document["epsilon"]), parse_exact(document["left"]), dataset, subpath)
 
     body = {"noise_scale": str(scale), "epsilon": str(session_epsilon)}
     with attach_retry_key(key):
