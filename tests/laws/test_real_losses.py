@@ -34,7 +34,7 @@ import pytest
 from scipy.stats import beta
 
 import discreet.custodian.custodian as custodian_module
-from discreet.custodian.before_charge import build_plan_charge
+from discreet.custodian.validation import build_plan_charge
 from discreet.errors import InvalidInput
 from discreet.measurements.additive import AdditiveNoise
 from discreet.measurements.contribution_bounds import ContributionBounds

@@ -481,7 +481,7 @@ FAULTS = (
         "stated-errors-of-means-halved",
         "The stated error of a mean is half of what its noise makes it.",
         "A preview promises an accuracy that most answers do not have.",
-        "estimation/noisy_ratio.py",
+        "estimation/noisy_totals.py",
         "return self._bound_mean_distance(1 - (1 - part) * miss, rows)",
         "return self._bound_mean_distance(1 - (1 - part) * miss, 2 * rows)",
         ("laws/test_stated_accuracy.py::test_the_bound_of_a_mean_holds_and_is_near[add-remove-40-0.0]",),
@@ -546,7 +546,7 @@ FAULTS = (
         "rows-taken-for-noisy-rows",
         "The bound of an interval forgets that the number of rows is noisy.",
         "An answer by its accuracy has a wider interval than was paid for.",
-        "estimation/noisy_ratio.py",
+        "estimation/noisy_totals.py",
         """        fewest = self._bound_noisy_rows(rows, EXCESS_PROBABILITY)
 """,
         """        fewest = rows
@@ -557,7 +557,7 @@ FAULTS = (
         "interval-of-everything-at-a-bound",
         "Where noise goes far beyond a bound of the column, its means are all in the interval.",
         "An answer by its accuracy misses it by chance, however many rows there are.",
-        "estimation/noisy_ratio.py",
+        "estimation/noisy_totals.py",
         """        inside += [estimate] if is_inside(estimate) else []
 """,
         """        inside += [estimate] if is_inside(estimate) else []

@@ -405,7 +405,7 @@ COUNT = {"question": "SELECT COUNT(*) FROM planted WHERE stay > 3", "epsilon": "
 FAILING = {
     "discreet.custodian.custodian.scan_rows": ("POST", ANSWERS, COUNT),
     "discreet.custodian.custodian.explain_result": ("POST", ANSWERS, COUNT),
-    "discreet.custodian.before_charge.plan_question": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
+    "discreet.custodian.validation.plan_question": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
     "discreet.service.requests.keep_answer": ("POST", ANSWERS, COUNT),
     "discreet.service.api.analyst_routes.build_stated_prior": (
         "POST",

@@ -28,7 +28,7 @@ PACKAGE = Path(discreet.__file__).parent
 STAGES = {
     "parse": ("query", "query.resolve", "parse_question"),
     "plan": ("planner", "planner.planner", "plan_question"),
-    "validate": ("custodian", "custodian.before_charge", "validate_plan"),
+    "validate": ("custodian", "custodian.validation", "validate_plan"),
     "charge": ("ledger", "ledger.ledger", "Ledger.charge"),
     "scan": ("sources", "custodian.measure", "scan_rows"),
     "measure": ("measurements", "custodian.measure", "sample_noisy_outputs"),

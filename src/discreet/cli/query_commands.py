@@ -169,7 +169,7 @@ def _answer_question(
     """Open the data set and ask; whatever is refused is refused before anything is registered."""
     from discreet.charts import check_picture_path
     from discreet.custodian import Custodian
-    from discreet.custodian.before_charge import find_max_epsilon, list_balances, validate_question
+    from discreet.custodian.validation import find_max_epsilon, list_balances, validate_question
 
     def refuse_early(declared: Schema) -> None:
         max_epsilon = find_max_epsilon(options, list_balances(declared, analyst))

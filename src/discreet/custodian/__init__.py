@@ -1,6 +1,6 @@
 """The only place where rows, plan and ledger meet."""
 
-from discreet.custodian.before_charge import validate_question as validate_question
 from discreet.custodian.custodian import Custodian as Custodian
 from discreet.custodian.preview import Preview as Preview
 from discreet.custodian.preview import preview_question as preview_question
+from discreet.custodian.validation import validate_question as validate_question

@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Unpack
 from discreet.answers.answer import Answer
 from discreet.answers.decode import decode_result, parse_result, serialize_result
 from discreet.answers.explain import FREE, build_public_answer, explain_result
-from discreet.custodian.before_charge import (
+from discreet.custodian.measure import degrade_result, do_nothing, sample_noisy_outputs, scan_rows
+from discreet.custodian.preview import Preview, preview_question
+from discreet.custodian.session import CountingSession, SessionLog, start_counting_session
+from discreet.custodian.validation import (
     DEFAULT_ANALYST,
     build_plan_charge,
     find_max_epsilon,
@@ -26,9 +29,6 @@ from discreet.custodian.before_charge import (
     validate_plan,
     validate_request,
 )
-from discreet.custodian.measure import degrade_result, do_nothing, sample_noisy_outputs, scan_rows
-from discreet.custodian.preview import Preview, preview_question
-from discreet.custodian.session import CountingSession, SessionLog, start_counting_session
 from discreet.datasets.dataset_dir import Snapshot, open_bound_ledger
 from discreet.datasets.integrity import (
     LazySource,

@@ -18,7 +18,7 @@ from discreet.answers.explain import (
     is_date,
     state_accuracy,
 )
-from discreet.custodian.before_charge import (
+from discreet.custodian.validation import (
     DEFAULT_ANALYST,
     build_plan_charge,
     find_max_epsilon,

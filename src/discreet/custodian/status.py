@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet.answers.answer import Answer
-from discreet.custodian.before_charge import list_balances
+from discreet.custodian.validation import list_balances
 from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, Snapshot, get_ledger_address
 from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Entry, Ledger

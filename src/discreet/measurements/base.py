@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from discreet.errors import Internal, Unsupported
 from discreet.estimation.grid_prior import GridPrior
 from discreet.estimation.noise_distributions import AnswerNoise
-from discreet.estimation.noisy_ratio import NoisyRatio
+from discreet.estimation.noisy_totals import NoisyRatio
 from discreet.measurements.contribution_bounds import (
     NOT_STATED,
     ONE_ROW,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.estimation.grid_prior import MIN_MASS_INSIDE, GridPrior, PointGridPrior, ShapedGridPrior
+from discreet.estimation.noisy_totals import Linear
 from discreet.estimation.refinement_posterior import (
     TruthRuns,
     compute_run_posterior,
@@ -28,7 +29,6 @@ from discreet.estimation.refinement_posterior import (
 from discreet.measurements.additive import Estimator, build_laplace
 from discreet.measurements.base import AggregateRequest, NoisyOutputs, ScanRequest, SelfReading
 from discreet.measurements.observed_loss import InputChange, Inputs, compute_refinement_change, pair_inputs
-from discreet.measurements.point_estimates import Linear
 from discreet.measurements.prior_on_grid import GridCells, PlacedShapes, place_shapes
 from discreet.measurements.selection import resolve_distance
 from discreet.measurements.total_sensitivity import LinearQuery, build_linear_queries

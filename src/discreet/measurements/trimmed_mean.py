@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
+from discreet.estimation.noisy_totals import Linear
 from discreet.formatting import format_number, format_upper
 from discreet.measurements.candidate_grid import MAX_CANDIDATES, CandidateGrid
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.point_estimates import Linear
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.exponential_mechanism import Selection

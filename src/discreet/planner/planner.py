@@ -12,6 +12,7 @@ from typing import Unpack, cast
 
 from discreet.errors import BudgetExceeded, Internal, InvalidInput, Unsupported
 from discreet.estimation.grid_prior import GridPrior
+from discreet.estimation.noisy_totals import Linear
 from discreet.measurements.additive import TOTAL_FUNCTIONS, AdditiveNoise, build_gaussian, build_laplace
 from discreet.measurements.base import AggregateRequest, Measurement, ReadingContext
 from discreet.measurements.candidate_grid import MAX_CANDIDATES
@@ -25,7 +26,6 @@ from discreet.measurements.contribution_bounds import (
     find_public_count,
 )
 from discreet.measurements.hierarchical import HierarchicalHistogram
-from discreet.measurements.point_estimates import Linear
 from discreet.measurements.threshold import Threshold, ThresholdedCount
 from discreet.measurements.unit_query import build_order_statistic, build_unit_query
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import Internal
+from discreet.estimation.noisy_totals import WeightedSum
 from discreet.measurements.additive import NOISE_NAMES, AdditiveNoise, build_laplace
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.point_estimates import WeightedSum
 from discreet.measurements.total_sensitivity import Component, LinearQuery
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.planner.candidates import STRATEGY_PREFIX

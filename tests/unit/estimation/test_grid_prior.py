@@ -23,7 +23,7 @@ from discreet.estimation.noise_distributions import (
     compute_sum_tail,
     compute_upper_tail,
 )
-from discreet.estimation.noisy_ratio import NoisyRatio, NoisyVariance
+from discreet.estimation.noisy_totals import NoisyRatio, NoisyVariance
 from discreet.mechanisms import BoxStaircase, PolygonStaircase
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.noise import IndependentNoises, Noise
