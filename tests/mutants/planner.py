@@ -503,8 +503,8 @@ FAULTS = (
         "Of a row that was chosen among several groups the accuracy of a single one is stated.",
         "What is said of all groups at once is computed from the one that is shown.",
         "answers/build.py",
-        "single = len(noisy_result.cells) == 1",
-        "single = len(answer_rows) == 1",
+        "len(noisy_result.cells) == 1",
+        "len(released.rows) == 1",
         ("laws/test_stated_accuracy.py::test_of_several_means_the_accuracy_of_one_is_not_stated",),
     ),
     Fault(
