@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 from benchmarks.measure import Line, best_time, report
 from discreet import DiscreteLaplace
 from discreet.estimation.constraint_set import at_least, same_total
-from discreet.estimation.hierarchical_counts import BlockHierarchy, find_best_strategy, list_histogram_strategies
+from discreet.estimation.hierarchical_counts import (
+    BlockHierarchy,
+    HistogramStrategy,
+    NoiseKind,
+    list_histogram_strategies,
+)
 from discreet.estimation.linear_refinement import reconcile
 
 Array = NDArray[np.float64]
@@ -50,6 +55,12 @@ def compute_range_error(error: Array) -> float:
     """The mean of the squares of the sums over all ranges, by prefixes: a range is the difference of two."""
     prefixes, count = np.concatenate(([0.0], np.cumsum(error))), len(error)
     return float((count + 1) * (prefixes**2).sum() - prefixes.sum() ** 2) / (count * (count + 1) / 2)
+
+
+def find_best_strategy(count: int, noise_kind: NoiseKind, known_total: bool) -> HistogramStrategy:
+    """Find the tree where its error is less than that of measuring every cell, else that; never a wavelet."""
+    flat, *others = list_histogram_strategies(count, noise_kind, known_total)
+    return min([flat, *(other for other in others if other.kind == "tree")], key=lambda strategy: strategy.error)
 
 
 def measure_flat(histogram: Counts) -> Estimator:

@@ -44,7 +44,7 @@ def build_service_document() -> tuple[Document, dict[tuple[str, str], str]]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         sample = DatasetConfig(write_registry(folder, patients=1), 1.0)
-        app = make_app(Config((sample,), folder / "service", str(folder / "service.db")))
+        app = make_app(Config((sample,), folder=folder / "service", store=str(folder / "service.db")))
         try:
             routes = [one.route for one in iter_route_contexts(app.api.routes)]
             allowed = {

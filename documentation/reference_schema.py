@@ -183,6 +183,6 @@ def _format_part(name: str, known: MappingKeys, words: str) -> str:
 
 
 def _format_kind(kind: str) -> tuple[str, str, str]:
-    known = yaml.list_kind_keys(kind)
+    known = yaml.KIND_KEYS[kind]
     optional = [key for key in known.allowed if key not in known.required and key != "kind"]
     return format_code(kind), ", ".join(map(format_code, known.required)), ", ".join(map(format_code, optional))

@@ -8,21 +8,21 @@ from fractions import Fraction
 
 from documentation.markdown import format_code, format_table, join_parts
 
-from discreet.schema.yaml import MappingKeys
+from discreet.schema.yaml import MappingKeys, list_keys
 from discreet.service import config
-from discreet.service.config import Config, DatasetConfig, Limits
+from discreet.service.config import TLS, Config, DatasetConfig, Limits
 
 PARTS: Mapping[str, tuple[MappingKeys, type | None, str]] = {
     "The configuration": (
-        config.CONFIG_KEYS,
+        list_keys(Config),
         Config,
         "One YAML file, for `discreet serve --config`. Paths are from its own folder. A key that is not here is "
         "refused.",
     ),
-    "An entry of `datasets`": (config.DATASET_KEYS, DatasetConfig, "One data set that is served."),
-    "`tls`": (config.TLS_KEYS, None, "Needed to listen beyond this machine, unless a proxy has it."),
+    "An entry of `datasets`": (list_keys(DatasetConfig), DatasetConfig, "One data set that is served."),
+    "`tls`": (list_keys(TLS), None, "Needed to listen beyond this machine, unless a proxy has it."),
     "`limits`": (
-        config.LIMIT_KEYS,
+        list_keys(Limits),
         Limits,
         "The most that one request may be, and how many a token may send. Whoever sends no token is counted by "
         "address.",

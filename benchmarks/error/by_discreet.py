@@ -28,7 +28,7 @@ from benchmarks.error.jobs import (
 from benchmarks.error.table import People
 from discreet import Custodian
 from discreet.answers.answer import Answer
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.custodian.measure import ExactInputs, read_exact_inputs, sample_noisy_outputs
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.planner import plan

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from benchmarks.private_microdata.tables import Codes, Field, Table
+from benchmarks.ranges import find_best_strategy
 from discreet import Custodian, DiscreteLaplace
-from discreet.estimation.hierarchical_counts import BlockHierarchy, find_best_strategy
+from discreet.estimation.hierarchical_counts import BlockHierarchy
 
 METHODS = ("private-columns", "private-records", "private-linked")
 LINKED = "private-linked"

@@ -123,12 +123,6 @@ class DistributionChart:
         return next(iter(self.distributions.values())).names or ()
 
 
-def save_picture(chart: DistributionChart | HistogramChart, path: str | Path) -> Path:
-    """Draw to an .svg, .png or .html file, whole or not at all."""
-    check_picture_path(path)
-    return save_spec(build_picture_spec(chart), path)
-
-
 def save_spec(spec: object, path: str | Path) -> Path:
     """Draw what `picture_spec` gave, here or on another machine, to an .svg, .png or .html file."""
     target = check_picture_path(path)

@@ -7,6 +7,7 @@ so both ends are proven; every rounding towards privacy in discreet goes through
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Hashable
 from datetime import date, timedelta
 from decimal import Decimal, localcontext
@@ -22,6 +23,7 @@ MAX_EXPONENT = 300
 """A number beyond 10^300 is a mistake, or an attack on our memory; so is text finer than 10^-400."""
 MAX_NEGATIVE_EXPONENT = 400
 MAX_NUMBER = 10**MAX_EXPONENT
+AMOUNT_PATTERN = re.compile(r"-?[0-9]+(?:/[0-9]+|(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)")
 
 
 def date_from_days(number: float) -> date:
@@ -125,9 +127,20 @@ def parse_rational(text: str, name: str = "the number") -> Fraction:
     return value
 
 
-def parse_fraction(text: str | None) -> Fraction | None:
-    """Read an exact amount of a document of ours; None where there is none."""
-    return None if text is None else Fraction(text)
+def parse_exact(text: object) -> Fraction:
+    """Read an exact amount of a document of ours, which may come from anyone: no exponent in it is a large one.
+
+    Raises:
+        ValueError: It is no such text.
+    """
+    if not has_type(text, str) or AMOUNT_PATTERN.fullmatch(text) is None:
+        raise ValueError("an amount is written such as 1/3 or 0.5")
+    return Fraction(text)
+
+
+def parse_fraction(text: object) -> Fraction | None:
+    """Read an exact amount as `parse_exact` does; None where there is none."""
+    return None if text is None else parse_exact(text)
 
 
 def as_plain_number(value: Fraction | None) -> int | Decimal | float | None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from inspect import signature
 from types import MappingProxyType
 from typing import TypeGuard, TypeVar, overload
@@ -76,8 +77,11 @@ class CheckedValue:
     __slots__ = ()
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        arguments = [getattr(self, name) for name in signature(type(self)).parameters]
-        return type(self), tuple(dict(value) if type(value) is MappingProxyType else value for value in arguments)
+        values = {name: getattr(self, name) for name in signature(type(self)).parameters}
+        plain_values = {
+            name: dict(value) if type(value) is MappingProxyType else value for name, value in values.items()
+        }
+        return partial(type(self), **plain_values), ()
 
 
 def copy_text(value: object, subject: str) -> str:

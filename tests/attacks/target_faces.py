@@ -124,7 +124,7 @@ class OverHTTP:
     """discreet as a service; every text that it has said is kept."""
 
     service: InProcessService
-    heard: list[str] = field(default_factory=list)
+    replies: list[str] = field(default_factory=list)
 
     def token(self, analyst: str) -> str:
         """What opens the data set to an analyst."""
@@ -137,7 +137,7 @@ class OverHTTP:
         """One request; the reply is kept."""
         self.token(analyst)
         reply = self.service.call(analyst, method, f"/v1/datasets/t{path}", body)
-        self.heard.append(reply.text)
+        self.replies.append(reply.text)
         return reply
 
     def ask(self, question: str, epsilon: object, analyst: str = "eve", prior: str | None = None) -> Rows:

@@ -36,24 +36,24 @@ def functions(file: Path) -> dict[str, set[str]]:
 
 def problems(page: str) -> list[str]:
     """What is wrong with the page."""
-    found, rows, attacks = [], set(), set()
+    faults, rows, attacks = [], set(), set()
     for number, *cells in table(page):
         rows.add(int(number))
         if len(cells) != 5 or not all(cells):
-            found.append(f"row {number} has an empty cell")
+            faults.append(f"row {number} has an empty cell")
             continue
         named = NAMED.findall(cells[-1])
         attack_files = [ROOT / name for name, test in named if name.startswith("tests/attacks/") and not test]
-        found += (
+        faults += (
             [f"row {number} has {len(attack_files)} attacks"]
             if len(attack_files) != 1
             else unsound(int(number), attack_files[0])
         )
-        found += [f"no test {name}::{test}" for name, test in named if test and not exists(ROOT / name, test)]
+        faults += [f"no test {name}::{test}" for name, test in named if test and not exists(ROOT / name, test)]
         attacks |= set(attack_files)
-    found += [f"no row {number}" for number in sorted(set(ROWS) ^ rows)]
+    faults += [f"no row {number}" for number in sorted(set(ROWS) ^ rows)]
     here = {file for file in HERE.glob("test_*.py") if file != Path(__file__)}
-    return found + [f"{file.name} is on one side only" for file in sorted(here ^ attacks)]
+    return faults + [f"{file.name} is on one side only" for file in sorted(here ^ attacks)]
 
 
 def exists(file: Path, test: str) -> bool:

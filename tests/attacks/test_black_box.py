@@ -17,8 +17,8 @@ Release = Callable[[int, int], Iterable[float]]
 
 def attack(release: Release) -> float:
     """The certified epsilon of the best "at most x", which is chosen by other draws."""
-    learned, held = ([np.asarray(release(exact, DRAWS)) for exact in (3, 4)] for _ in range(2))
-    return below(held, max(range(-8, 12), key=lambda most: below(learned, most)))
+    learned, fresh = ([np.asarray(release(exact, DRAWS)) for exact in (3, 4)] for _ in range(2))
+    return below(fresh, max(range(-8, 12), key=lambda most: below(learned, most)))
 
 
 def below(draws: Sequence[NDArray[np.float64]], most: int) -> float:

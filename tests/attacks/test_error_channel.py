@@ -27,9 +27,9 @@ ENGINE = (
 
 def attack(curator: Curator) -> list[str]:
     """The secrets, and the engine's own words, that any reply shows."""
-    heard = [read_error(curator, question) for question in [*HARMLESS, *HOSTILE, "SELECT", "SELECT nonsense FROM t"]]
-    heard += getattr(curator, "heard", [])
-    return [word for word in SECRETS + ENGINE if any(word in text for text in heard)]
+    replies = [read_error(curator, question) for question in [*HARMLESS, *HOSTILE, "SELECT", "SELECT nonsense FROM t"]]
+    replies += getattr(curator, "replies", [])
+    return [word for word in SECRETS + ENGINE if any(word in text for text in replies)]
 
 
 def read_error(curator: Curator, question: str) -> str:

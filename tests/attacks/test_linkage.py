@@ -35,8 +35,8 @@ def same(one: Record, other: Record, names: tuple[str, ...]) -> bool:
 
 def attack(people: list[Record], released: list[Record]) -> float:
     """How likely a row that is taken from the nearest ones is the person's own, which the secrets tell."""
-    found = [(person, nearest(person, released)) for person in people]
-    return sum(sum(same(person, row, SECRET) for row in rows) / len(rows) for person, rows in found) / len(people)
+    matches = [(person, nearest(person, released)) for person in people]
+    return sum(sum(same(person, row, SECRET) for row in rows) / len(rows) for person, rows in matches) / len(people)
 
 
 def attack_on_values(people: list[Record], released: list[Record]) -> float:

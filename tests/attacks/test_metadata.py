@@ -33,4 +33,4 @@ def test_it_fails_against_discreet(tmp_path: Path) -> None:
     """All of it is from the schema, also what an answer would cost and how far off it would be."""
     with target_faces.both(target_faces.over_http, tmp_path, TABLES) as services:
         assert not attack(*services)
-        assert "accuracy" in services[0].heard[-1]
+        assert "accuracy" in services[0].replies[-1]

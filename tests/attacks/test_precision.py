@@ -22,8 +22,8 @@ def remainder(value: float) -> float:
 
 def attack(release: Release) -> float:
     """The certified epsilon of "the remainder was seen at the first answer", which is learned from other draws."""
-    seen = {remainder(value) for value in release(ONE, DRAWS)}
-    hits = [sum(remainder(value) in seen for value in release(answer, DRAWS)) for answer in (ONE, OTHER)]
+    remainders = {remainder(value) for value in release(ONE, DRAWS)}
+    hits = [sum(remainder(value) in remainders for value in release(answer, DRAWS)) for answer in (ONE, OTHER)]
     return certified_success.epsilon(hits[0], hits[1], DRAWS)
 
 

@@ -53,8 +53,8 @@ class Naive:
             self._paid["eve"] -= epsilon
 
     def about(self, person: str) -> Rows:
-        found = self._engine.execute("SELECT ill FROM t WHERE person = ?", [person])
-        return [{"ill": ill} for (ill,) in found.fetchall()]
+        reply = self._engine.execute("SELECT ill FROM t WHERE person = ?", [person])
+        return [{"ill": ill} for (ill,) in reply.fetchall()]
 
     def describe(self) -> str:
         """What an analyst may want to know of the table."""
@@ -65,9 +65,9 @@ class Naive:
 
     def _exact(self, question: str) -> list[dict[str, Any]]:
         try:
-            found = self._engine.execute(question)
-            names = [column[0] for column in found.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+            reply = self._engine.execute(question)
+            names = [column[0] for column in reply.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in reply.fetchall()]
         except duckdb.Error as error:
             raise Refused(str(error)) from None
 
@@ -94,8 +94,8 @@ class SmallCountsSuppressed:
 
     def ask(self, question: str, _: object) -> Rows:
         """The counts by room that are not suppressed."""
-        found = self._engine.execute(question).fetchall()
-        return [{"room": room, "n": count} for room, count in found if count >= 5]
+        counts = self._engine.execute(question).fetchall()
+        return [{"room": room, "n": count} for room, count in counts if count >= 5]
 
 
 def float_laplace(exact: float, scale: float, draws: int) -> NDArray[np.float64]:

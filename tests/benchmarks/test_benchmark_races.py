@@ -102,11 +102,11 @@ def test_the_yardstick_by_hand() -> None:
     original = rows(0, 10, 20, 100)
     original[3]["sex"], original[3]["region"], original[3]["education"] = "f", "y", "much"
     release = [each | {"age": "0-10" if place < 2 else "20"} for place, each in enumerate(original[:3])]
-    found = measure_loss(original, release)
-    assert (found.suppressed, found.classes) == (1, 2)
-    assert found.spread == pytest.approx((2 * 0.1 / 4 + 1) / 4)
-    assert found.ages == pytest.approx(50 / 200)
-    assert found.discernibility == pytest.approx((4 + 1 + 4) / 4)
+    loss = measure_loss(original, release)
+    assert (loss.suppressed, loss.classes) == (1, 2)
+    assert loss.spread == pytest.approx((2 * 0.1 / 4 + 1) / 4)
+    assert loss.ages == pytest.approx(50 / 200)
+    assert loss.discernibility == pytest.approx((4 + 1 + 4) / 4)
 
 
 def test_engines_are_equal_only_to_the_last_integer() -> None:

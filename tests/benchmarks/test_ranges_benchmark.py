@@ -18,13 +18,13 @@ from benchmarks.ranges import (
     compare_ranges,
     compute_mean_error,
     compute_range_error,
+    find_best_strategy,
     measure_flat,
     measure_hierarchy,
     measure_opendp_tree,
 )
 
 from discreet import DiscreteLaplace
-from discreet.estimation.hierarchical_counts import find_best_strategy
 
 
 def test_the_error_over_ranges_is_the_mean_of_their_squares() -> None:

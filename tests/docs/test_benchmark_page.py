@@ -46,9 +46,9 @@ def test_the_pages_are_written_from_the_results() -> None:
 def test_every_picture_is_there_and_small() -> None:
     for pictures in charts.CHARTS.values():
         for name in pictures:
-            drawn = (charts.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
-            assert "discreet" in drawn
-            assert len(drawn) < 200_000
+            picture = (charts.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+            assert "discreet" in picture
+            assert len(picture) < 200_000
 
 
 def test_nothing_of_the_machine_but_what_it_is() -> None:

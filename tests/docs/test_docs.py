@@ -185,10 +185,10 @@ def test_a_forked_command_is_as_one_that_is_started(server: str, tmp_path: Path)
     assert code == 0, output
     printed = (tmp_path / ".printed").read_text()
     words = f"{Path(sys.executable).with_name('discreet')} audit noise:draw --pair 1 2 --epsilon 1"
-    drawn = [rf"{colour} {words} {tmp_path / 'there'} (\w{{16}}) heard\n137\n" for colour in ("blue", "red")]
-    found = re.fullmatch("".join(drawn) + "aside\naside\n143\n", printed)
-    assert found, printed
-    assert found[1] != found[2]
+    patterns = [rf"{colour} {words} {tmp_path / 'there'} (\w{{16}}) heard\n137\n" for colour in ("blue", "red")]
+    match = re.fullmatch("".join(patterns) + "aside\naside\n143\n", printed)
+    assert match, printed
+    assert match[1] != match[2]
 
 
 @pytest.mark.parametrize(

@@ -47,12 +47,12 @@ VARIABLE = re.compile(r"\bDISCREET_[A-Z]+\b")
 
 
 def test_every_command_and_option_has_help_and_is_on_its_page() -> None:
-    found = list(reference_cli.list_commands())
+    commands = list(reference_cli.list_commands())
     page = reference_cli.format_page()
-    assert reference_cli.list_undocumented(found) == []
-    assert len(found) > 20
-    assert [name for name, _ in found if f"## `{name}` " not in page] == []
-    for name, command in found:
+    assert reference_cli.list_undocumented(commands) == []
+    assert len(commands) > 20
+    assert [name for name, _ in commands if f"## `{name}` " not in page] == []
+    for name, command in commands:
         options = [
             option
             for one in reference_cli.list_shown_parameters(command)
@@ -79,8 +79,8 @@ def test_a_command_without_help_is_caught() -> None:
     def documented(value: str = typer.Option("", help="What is given.")) -> None:
         """Say what was given."""
 
-    found = list(reference_cli.list_commands(typer.main.get_group(app), "made"))
-    assert reference_cli.list_undocumented(found[1:]) == ["made silent", "made silent --value"]
+    commands = list(reference_cli.list_commands(typer.main.get_group(app), "made"))
+    assert reference_cli.list_undocumented(commands[1:]) == ["made silent", "made silent --value"]
 
 
 def test_every_exit_code_is_told() -> None:
@@ -143,8 +143,8 @@ def test_every_setting_is_described() -> None:
 
 def test_a_setting_without_words_is_caught() -> None:
     parts = {"limits": (MappingKeys(("rate", "height")), None, "")}
-    found = reference_settings.list_undocumented(parts, {"limits": {"rate": "a second", "depth": "gone"}})
-    assert found == ["limits: height", "limits: depth, which is no setting"]
+    faults = reference_settings.list_undocumented(parts, {"limits": {"rate": "a second", "depth": "gone"}})
+    assert faults == ["limits: height", "limits: depth, which is no setting"]
 
 
 def test_every_variable_of_the_environment_is_described() -> None:
@@ -196,8 +196,8 @@ def test_a_name_without_words_is_caught() -> None:
         """Says so."""
 
     Silent.__module__ = Told.__module__ = "discreet.made_up"
-    found = reference_python.list_undocumented({"Silent": Silent, "Told": Told})
-    assert found == ["Silent", "Silent.speak", "Told.speak"]
+    silent_names = reference_python.list_undocumented({"Silent": Silent, "Told": Told})
+    assert silent_names == ["Silent", "Silent.speak", "Told.speak"]
 
 
 def test_a_long_signature_has_a_line_for_each_parameter() -> None:
@@ -220,9 +220,9 @@ def test_every_proof_note_is_a_page_and_on_the_list() -> None:
 
 def test_a_note_of_another_name_is_of_the_module_that_leads_to_it() -> None:
     note = "src/discreet/mechanisms/degradation.md"
-    found = repository_pages.find_module(note)
-    assert found is not None
-    assert found.name == "discrete_laplace.py"
+    module = repository_pages.find_module(note)
+    assert module is not None
+    assert module.name == "discrete_laplace.py"
     assert (
         repository_pages.read_summary(note) == "Turn a discrete Laplace answer into one of a smaller epsilon, exactly."
     )
@@ -264,7 +264,7 @@ def test_a_link_to_what_is_not_in_the_repository_is_refused(target: str) -> None
 @pytest.mark.parametrize("name", TOP)
 def test_every_link_of_the_files_at_the_top_leads_somewhere(name: str) -> None:
     """To a file, and where there is a #, to a heading of it."""
-    targets = [found["target"] for found in links.LINK.finditer((ROOT / name).read_text(encoding="utf-8"))]
+    targets = [link["target"] for link in links.LINK.finditer((ROOT / name).read_text(encoding="utf-8"))]
     inside = [target.partition("#") for target in targets if not re.match("[a-z]+:", target)]
     assert [place for place, _, _ in inside if place and not (ROOT / place).exists()] == []
     assert [anchor for place, _, anchor in inside if anchor and anchor not in headings(ROOT / (place or name))] == []
@@ -272,8 +272,8 @@ def test_every_link_of_the_files_at_the_top_leads_somewhere(name: str) -> None:
 
 def headings(file: Path) -> set[str]:
     """The anchors that a host gives to the headings of a file."""
-    found = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in found}
+    titles = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in titles}
 
 
 # ---- the site ----
@@ -333,9 +333,9 @@ def test_the_checker_of_links_finds_what_is_broken() -> None:
         '<script src="//cdn.example/x.js"></script><link rel="stylesheet" href="https://fonts.example/a.css">'
     )
     pages = {"a.html": read(text), "b.html": read('<a name="there"></a>')}
-    found = sorted(target for _, target in find_broken_links(pages, set(pages)))
+    broken_links = sorted(target for _, target in find_broken_links(pages, set(pages)))
     expected = ["//cdn.example/x.js", "b.html#nowhere", "c.html", "https://fonts.example/a.css", "no.svg"]
-    assert found == expected
+    assert broken_links == expected
 
 
 @pytest.fixture(scope="session")
@@ -371,7 +371,7 @@ def test_styles_fetch_nothing_from_elsewhere(site: Any) -> None:
     styles = [(site.folder / name).read_text(encoding="utf-8") for name in site.files if name.endswith(".css")]
     assert styles
     assert [
-        found for style in styles for found in re.findall(r"(?:url\(|@import\s)['\"]?(?:https?:)?//[^)]*", style)
+        address for style in styles for address in re.findall(r"(?:url\(|@import\s)['\"]?(?:https?:)?//[^)]*", style)
     ] == []
 
 

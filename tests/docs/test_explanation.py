@@ -17,10 +17,10 @@ PAGES = sorted((Path(__file__).parents[2] / "docs" / "explanation").glob("*.md")
 def test_every_picture_is_drawn_and_shown() -> None:
     """What the pages show is what is drawn, each an SVG that says in words what is seen."""
     shown = {name for page in PAGES for name in re.findall(rf"\(\.\./({FOLDER}/[^)]+)\)", page.read_text("utf-8"))}
-    drawn = draw_pictures()
+    pictures = draw_pictures()
     assert len(shown) > 5
-    assert shown == set(drawn)
-    roots = [ElementTree.fromstring(svg) for svg in drawn.values()]
+    assert shown == set(pictures)
+    roots = [ElementTree.fromstring(svg) for svg in pictures.values()]
     assert all(root.tag.endswith("svg") and root.attrib["aria-label"] for root in roots)
 
 

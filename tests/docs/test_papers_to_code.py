@@ -31,17 +31,19 @@ def test_the_page_is_made_of_the_data() -> None:
 
 @pytest.mark.parametrize("document", papers.SECTIONS)
 def test_every_section_is_there_once_and_in_its_order(document: str) -> None:
-    found = [section.at for section in DOCUMENTS[document][1]]
+    places = [section.at for section in DOCUMENTS[document][1]]
     outline = [at for part in papers.SECTIONS[document].split() for at in papers.expand_numbers(part)]
-    assert found == outline
+    assert places == outline
 
 
 @pytest.mark.parametrize("document", papers.STATEMENTS)
 def test_every_statement_stands_in_one_section(document: str) -> None:
     """Definitions, theorems, algorithms, tables and figures: none is left out and none is there twice."""
-    found = [statement for section in DOCUMENTS[document][1] for statement in section.statements]
+    statements = [statement for section in DOCUMENTS[document][1] for statement in section.statements]
     stated = papers.STATEMENTS[document].items()
-    assert sorted(found) == sorted(f"{kind} {at}" for kind, numbers in stated for at in papers.expand_numbers(numbers))
+    assert sorted(statements) == sorted(
+        f"{kind} {at}" for kind, numbers in stated for at in papers.expand_numbers(numbers)
+    )
 
 
 def test_files_and_names_exist() -> None:
@@ -81,8 +83,8 @@ def test_every_correction_has_its_section() -> None:
 
 def test_every_reproduced_figure_has_its_section() -> None:
     """The names of `python -m papers`, each once."""
-    found = [name for section in EVERY for name in section.reproduced]
-    assert sorted(found) == sorted(table.name for table in list_tables())
+    figures = [name for section in EVERY for name in section.reproduced]
+    assert sorted(figures) == sorted(table.name for table in list_tables())
 
 
 def test_numbers_are_counted_up() -> None:

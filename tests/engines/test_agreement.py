@@ -57,11 +57,11 @@ def disagreements(source: Source, reference: Source, plans: list[dirty_tables.Pl
 def cases(queries: int, tables: int) -> Iterator[tuple[dirty_tables.Table, list[dirty_tables.Plan]]]:
     """Random tables, each with its share of so many random plans."""
     random = Random(20)
-    found = 0
-    while found < tables:
+    table_count = 0
+    while table_count < tables:
         table = dirty_tables.generate_table(random, random.choice([40, 100, 200]))
         if registrable(table):
-            found += 1
+            table_count += 1
             yield table, [dirty_tables.generate_plan(random, table.schema) for _ in range(queries // tables)]
 
 
@@ -202,8 +202,8 @@ def known() -> list[tuple[MemorySource, dirty_tables.Plan, Mapping[Cell, object]
 @pytest.mark.parametrize("mistake", WRONG)
 def test_a_wrong_engine_is_caught(mistake: str) -> None:
     """The trap itself: each mistake an engine might make shows in some of the plans it is asked."""
-    found = [answer_plan(WrongSource(source, WRONG[mistake]), plan) != right for source, plan, right in known()]
-    assert sum(found) >= 5
+    differences = [answer_plan(WrongSource(source, WRONG[mistake]), plan) != right for source, plan, right in known()]
+    assert sum(differences) >= 5
 
 
 def atoms(predicate: Predicate) -> list[InRanges | InTexts]:

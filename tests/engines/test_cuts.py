@@ -78,8 +78,8 @@ def as_arrow(table: dirty_tables.Table) -> pa.Table:
 def test_the_key_is_how_many_cuts_are_at_or_below_the_code() -> None:
     """A code at a cut is above it; a missing one has no key."""
     rows = [{"wide": code} for code in (-7, -1, 0, 4, 5, 6, None)]
-    found = MemorySource(wide(), rows).totals(TotalsScan(ROWS, (CutKey("wide", (-1, 5)),)))
-    assert found == {(0,): (1,), (1,): (3,), (2,): (2,), (None,): (1,)}
+    totals = MemorySource(wide(), rows).totals(TotalsScan(ROWS, (CutKey("wide", (-1, 5)),)))
+    assert totals == {(0,): (1,), (1,): (3,), (2,): (2,), (None,): (1,)}
 
 
 @pytest.mark.parametrize("cuts", [(1, 1), (2, 1), tuple(range(MAX_CUTS + 1))])

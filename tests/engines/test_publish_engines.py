@@ -71,16 +71,16 @@ def publish_everything(
         def take(self, count: int) -> bytes:
             return (KEY * 2)[:count]
 
-    found = {}
+    files = {}
     with Custodian.open(schema) as custodian:
         monkeypatch.setattr("discreet.release.publish.SYSTEM", Known())
         for method in methods:
             monkeypatch.setattr("discreet.release.publish_synthetic.SYSTEM", KeyedEntropy(KEY, method))
-            more: dict[str, Any] = {"epsilon": 2} if method in PRIVATE else {"k": 6} | METHODS[method]
-            release = custodian.publish(method, folder / f"{method}.csv", **more)
+            options: dict[str, Any] = {"epsilon": 2} if method in PRIVATE else {"k": 6} | METHODS[method]
+            release = custodian.publish(method, folder / f"{method}.csv", **options)
             assert method in PRIVATE or verify_release(folder / f"{method}.csv", schema).claims[0].shown
-            found[method] = {file.name: file.read_text() for file in release.files}
-    return found
+            files[method] = {file.name: file.read_text() for file in release.files}
+    return files
 
 
 @pytest.fixture(scope="module")
@@ -118,5 +118,5 @@ def test_releases_of_spark(
     """Row for row what DuckDB releases with the same key."""
     kinds = "id string, age int, town string, income double"
     spark.createDataFrame(people(), kinds).createOrReplaceTempView("published_people")
-    found = publish_everything(tmp_path, "spark:published_people", monkeypatch, methods)
-    assert found == {method: duckdb_releases[method] for method in methods}
+    releases = publish_everything(tmp_path, "spark:published_people", monkeypatch, methods)
+    assert releases == {method: duckdb_releases[method] for method in methods}

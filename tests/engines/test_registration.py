@@ -411,14 +411,14 @@ def test_what_only_postgres_can_hold_is_read(postgres: str) -> None:
     )
     report = register_postgres(schema, postgres, "special", "special", KEY)
     with psycopg.connect(postgres) as connection:
-        found = Counter(connection.execute("SELECT * FROM discreet.special").fetchall())
+        row_counts = Counter(connection.execute("SELECT * FROM discreet.special").fetchall())
     dates = [object()] * 4 + [date(1970, 1, 2), None, date(9999, 12, 31)]
     same = {"m": "low", "w": "low", "a": 7, "i": UUID(int=7)}
     rows = [
         {"x": Decimal(number), "y": Decimal(number), **dict.fromkeys("dtz", day), **same}
         for number, day in zip(numbers, dates, strict=True)
     ]
-    assert (found, report) == in_memory(schema, rows)
+    assert (row_counts, report) == in_memory(schema, rows)
 
 
 def test_what_only_duckdb_can_hold_is_read(tmp_path: Path) -> None:
@@ -428,8 +428,8 @@ def test_what_only_duckdb_can_hold_is_read(tmp_path: Path) -> None:
     columns = "d::DATE AS d, d::TIMESTAMP AS t, d::TIMESTAMPTZ AS z, c"
     duckdb.execute(f"COPY (SELECT {columns} FROM (VALUES {rows}) AS v(d, c)) TO '{path}'")
     city = Column("c", "nominal", private_keys=True)
-    found, _ = in_duckdb(schema_of(*(Column(name, "date", 0, 9) for name in "dtz"), city), path, tmp_path)
-    assert found == Counter((*((1 if day == days[3] else None,) * 3), f"a\0{day}") for day in days)
+    row_counts, _ = in_duckdb(schema_of(*(Column(name, "date", 0, 9) for name in "dtz"), city), path, tmp_path)
+    assert row_counts == Counter((*((1 if day == days[3] else None,) * 3), f"a\0{day}") for day in days)
 
 
 def test_whole_numbers_beyond_64_bits_are_rounded_once(tmp_path: Path) -> None:
@@ -438,11 +438,11 @@ def test_whole_numbers_beyond_64_bits_are_rounded_once(tmp_path: Path) -> None:
     step = Fraction(2 * int(float(whole)), 3)
     schema = schema_of(*(Column(name, "number", 0, 9, step) for name in ("decimal", "object")))
     decimals = pa.array([Decimal(whole), None], pa.decimal128(38, 0))
-    found, _ = in_duckdb(schema_of(schema.columns["decimal"]), pa.table({"decimal": decimals}), tmp_path)
-    assert found == Counter([(2,), (None,)])
+    row_counts, _ = in_duckdb(schema_of(schema.columns["decimal"]), pa.table({"decimal": decimals}), tmp_path)
+    assert row_counts == Counter([(2,), (None,)])
     frame = pd.DataFrame({"object": np.array([whole, 5, None], dtype=object)})
-    found, _ = in_duckdb(schema_of(schema.columns["object"]), frame, tmp_path)
-    assert found == Counter([(2,), (0,), (None,)])
+    row_counts, _ = in_duckdb(schema_of(schema.columns["object"]), frame, tmp_path)
+    assert row_counts == Counter([(2,), (0,), (None,)])
 
 
 def test_frames_are_read_as_their_values(tmp_path: Path) -> None:
@@ -483,8 +483,8 @@ def test_what_only_spark_can_hold_is_read(spark: SparkSession, tmp_path: Path) -
         report = register_spark(schema, spark, raw, tmp_path / "t", KEY)
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
-    found = spark.read.parquet(str(tmp_path / "t")).selectExpr("c0", "hex(c1)", "c2", "c3", "u").collect()
-    assert sorted(map(tuple, found), key=str) == [(1, "6100", 1, "low", "low"), (None, None, None, "LOW", "LOW")]
+    spark_rows = spark.read.parquet(str(tmp_path / "t")).selectExpr("c0", "hex(c1)", "c2", "c3", "u").collect()
+    assert sorted(map(tuple, spark_rows), key=str) == [(1, "6100", 1, "low", "low"), (None, None, None, "LOW", "LOW")]
     assert report.columns["c"] == ColumnReport(0, 1, 0)
     assert report.units == 2
     source = SparkSource(schema, spark, tmp_path / "t")
@@ -542,9 +542,9 @@ def test_a_person_keeps_as_many_rows_as_allowed_in_any_order(people: dict[str, R
         name: random.sample(person_rows, len(person_rows))
         for name, person_rows in random.sample(list(people.items()), len(people))
     }
-    found = register_and_count(people)
-    assert found == register_and_count(shuffled)
-    assert {name: person_rows.total() for name, person_rows in found.items() if name != "always"} == {
+    rows_by_person = register_and_count(people)
+    assert rows_by_person == register_and_count(shuffled)
+    assert {name: person_rows.total() for name, person_rows in rows_by_person.items() if name != "always"} == {
         name: min(2, len(person_rows)) for name, person_rows in people.items() if person_rows
     }
 

@@ -79,13 +79,13 @@ def open_source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open
 
 def gather_batches(batches: Iterable[ReleaseBatch]) -> dict[tuple[str, str], list[int | str | None]]:
     """All rows of all batches, in a form that can be compared."""
-    found: dict[tuple[str, str], list[int | str | None]] = {}
+    codes: dict[tuple[str, str], list[int | str | None]] = {}
     for batch in batches:
         for part in ("original", "changed", "groups"):
             for name, values in getattr(batch, part).items():
                 assert values.dtype in {np.dtype(np.int64), np.dtype(object)}
-                found.setdefault((part, name), []).extend(values.tolist())
-    return found
+                codes.setdefault((part, name), []).extend(values.tolist())
+    return codes
 
 
 def random_plan(random: Random, rows: int, kind: int) -> ReleasePlan:
@@ -265,14 +265,14 @@ def test_values_stay_in_groups_of_k_ranks(rows: int) -> None:
     by_rank = sorted(table_rows, key=lambda each: (each["day"] is None, each["day"] or 0, str(each["#unit"]).encode()))
     runs = RankRuns.both_ends(rows, 4)
     plan = SwapPlan((("day", runs),))
-    found = gather_batches(MemorySource(small_tables.schema("add-remove", 1, rows), table_rows).release_rows(plan, KEY))
-    labels = found["groups", "day"]
+    codes = gather_batches(MemorySource(small_tables.schema("add-remove", 1, rows), table_rows).release_rows(plan, KEY))
+    labels = codes["groups", "day"]
     assert min(Counter(labels).values()) >= 4
     expected = Counter(
         zip(runs.compute_labels(np.arange(rows)).tolist(), [code(each["day"]) for each in by_rank], strict=True)
     )
-    assert Counter(zip(labels, found["original", "day"], strict=True)) == expected
-    assert Counter(zip(labels, found["changed", "day"], strict=True)) == expected
+    assert Counter(zip(labels, codes["original", "day"], strict=True)) == expected
+    assert Counter(zip(labels, codes["changed", "day"], strict=True)) == expected
 
 
 def code(value: int | str | None) -> int | str:
@@ -289,8 +289,8 @@ def test_the_order_is_that_of_a_hash_that_anyone_with_the_key_can_check() -> Non
         f"{KEY}|order|1|3:cyd|1|2|3|4|0:",
     ]
     edges = {hashlib.sha256(text.encode()).hexdigest(): each["edge"] for text, each in zip(texts, people, strict=True)}
-    found = gather_batches(MemorySource(schema, people).release_rows(AnatomyPlan("age", RankRuns.low_end(3, 3)), KEY))
-    assert found["original", "edge"] == [edges[each] for each in sorted(edges)]
+    codes = gather_batches(MemorySource(schema, people).release_rows(AnatomyPlan("age", RankRuns.low_end(3, 3)), KEY))
+    assert codes["original", "edge"] == [edges[each] for each in sorted(edges)]
 
 
 ONE = replace(small_tables.schema("add-remove", 1, 1), unit=None, columns={"a": Column("a", "integer", 0, 9)})
@@ -301,8 +301,8 @@ def test_rows_alike_have_orders_of_their_own() -> None:
     source, plan = MemorySource(ONE, [{"a": 1}, {"a": 1}, {"a": 2}]), SwapPlan((("a", RankRuns.low_end(3, 3)),))
     coincidences = 0
     for key in range(2000):
-        found = gather_batches(source.release_rows(plan, str(key)))
-        coincidences += (2, 2) in zip(found["original", "a"], found["changed", "a"], strict=True)
+        codes = gather_batches(source.release_rows(plan, str(key)))
+        coincidences += (2, 2) in zip(codes["original", "a"], codes["changed", "a"], strict=True)
     assert abs(coincidences - 2000 / 3) < 4 * (2000 * 2 / 9) ** 0.5
 
 
@@ -311,12 +311,12 @@ def test_every_value_goes_everywhere_and_columns_go_apart() -> None:
     both = replace(ONE, columns={name: Column(name, "integer", 0, 9) for name in ("a", "b")})
     source = MemorySource(both, [{"a": i, "b": i} for i in range(5)])
     plan = SwapPlan((("a", RankRuns.low_end(5, 5)), ("b", RankRuns.low_end(5, 5))))
-    seen: Counter[tuple[object, ...]] = Counter()
+    outcomes: Counter[tuple[object, ...]] = Counter()
     for key in range(2000):
-        found = gather_batches(source.release_rows(plan, str(key)))
-        seen.update(zip(found["original", "a"], found["changed", "a"], found["changed", "b"], strict=True))
+        codes = gather_batches(source.release_rows(plan, str(key)))
+        outcomes.update(zip(codes["original", "a"], codes["changed", "a"], codes["changed", "b"], strict=True))
     for value in range(5):
-        counts = np.array([seen[value, a, b] for a in range(5) for b in range(5)])
+        counts = np.array([outcomes[value, a, b] for a in range(5) for b in range(5)])
         assert counts.sum() == 2000
         assert ((counts - 80) ** 2 / 80).sum() < 59  # chi-square of 24 degrees, 1 in 10,000
 
@@ -324,11 +324,11 @@ def test_every_value_goes_everywhere_and_columns_go_apart() -> None:
 def test_the_order_of_the_file_tells_nothing_of_the_swap() -> None:
     """Over keys, the place of a row in the file and the value it gets have nothing to do with each other."""
     source, plan = MemorySource(ONE, [{"a": i} for i in range(4)]), SwapPlan((("a", RankRuns.low_end(4, 4)),))
-    seen: Counter[tuple[object, ...]] = Counter()
+    outcomes: Counter[tuple[object, ...]] = Counter()
     for key in range(2000):
-        found = gather_batches(source.release_rows(plan, str(key)))
-        seen.update(enumerate(found["changed", "a"]))
-    counts = np.array([seen[place, value] for place in range(4) for value in range(4)])
+        codes = gather_batches(source.release_rows(plan, str(key)))
+        outcomes.update(enumerate(codes["changed", "a"]))
+    counts = np.array([outcomes[place, value] for place in range(4) for value in range(4)])
     assert ((counts - 500) ** 2 / 500).sum() < 42  # chi-square of at most 15 degrees, 1 in 5,000
 
 
@@ -338,13 +338,13 @@ def test_hidden_buckets_are_permuted_in_their_group() -> None:
     deals = tuple(DealRule(bucket, 0, 2, 0, 2, 0) for bucket in range(3))
     shown = gather_batches(source.release_rows(TClosenessPlan("a", (2, 4), deals, False), KEY))
     assert shown["changed", "a"] == [value // 2 for value in shown["original", "a"]]
-    seen: Counter[tuple[object, ...]] = Counter()
+    outcomes: Counter[tuple[object, ...]] = Counter()
     for key in range(2000):
-        found = gather_batches(source.release_rows(TClosenessPlan("a", (2, 4), deals, True), str(key)))
-        rows = list(zip(found["groups", "records"], found["changed", "a"], strict=True))
+        codes = gather_batches(source.release_rows(TClosenessPlan("a", (2, 4), deals, True), str(key)))
+        rows = list(zip(codes["groups", "records"], codes["changed", "a"], strict=True))
         assert sorted(rows) == [(group, bucket) for group in range(2) for bucket in range(3)]
-        seen.update(zip(found["original", "a"], found["changed", "a"], strict=True))
-    counts = np.array([seen[value, bucket] for value in range(6) for bucket in range(3)])
+        outcomes.update(zip(codes["original", "a"], codes["changed", "a"], strict=True))
+    counts = np.array([outcomes[value, bucket] for value in range(6) for bucket in range(3)])
     assert ((counts - 2000 / 3) ** 2 / (2000 / 3)).sum() < 42
 
 

@@ -219,8 +219,8 @@ def test_sums_at_the_end_of_32_bits_are_exact(opened: Opened) -> None:
         (ScanMeasure("sum", "edge", -(2**31)), ScanMeasure("squares", "edge")), (BinKey("edge", -(2**31), 3),)
     )
     least, most = -(2**31), 2**31 - 1
-    found = opened([row("ann", 1, 1, 1, code, None) for code in (least, most, 0)]).totals(plan)
-    assert found == {((code - least) // 3,): (code - least, code**2) for code in (least, most, 0)}
+    totals = opened([row("ann", 1, 1, 1, code, None) for code in (least, most, 0)]).totals(plan)
+    assert totals == {((code - least) // 3,): (code - least, code**2) for code in (least, most, 0)}
 
 
 @pytest.mark.parametrize("unit", [None, "person"])
@@ -373,8 +373,8 @@ def assert_ranges(opened: Opened, places: int) -> None:
         "texts": InTexts("city", tuple(f"c{place}" for place in range(0, places, 2))),
         "other texts": InTexts("city", tuple(f"c{place}" for place in range(0, places, 2)), outside=True),
     }
-    found = {name: rows_where(source, where) for name, where in conditions.items()}
-    assert found == dict.fromkeys(conditions, places // 2)
+    row_counts = {name: rows_where(source, where) for name, where in conditions.items()}
+    assert row_counts == dict.fromkeys(conditions, places // 2)
 
 
 def test_histograms_count_the_values_in_each_bin(opened: Opened) -> None:
@@ -398,9 +398,9 @@ def test_histograms_leave_out_what_lies_beyond_their_bins(opened: Opened) -> Non
 def test_a_histogram_of_many_bins(opened: Opened) -> None:
     """A histogram as long as a planner may ask for, over the widest domain."""
     count = 2**16
-    found = opened().histogram(HistogramScan(BinKey("far", -FAR, 2 * FAR // count + 1), count))[()]
-    assert (len(found), found.dtype, int(found.sum())) == (count, np.int64, 4)
-    assert found[[0, count // 2 - 1, count // 2, count - 1]].tolist() == [1, 1, 0, 2]
+    counts = opened().histogram(HistogramScan(BinKey("far", -FAR, 2 * FAR // count + 1), count))[()]
+    assert (len(counts), counts.dtype, int(counts.sum())) == (count, np.int64, 4)
+    assert counts[[0, count // 2 - 1, count // 2, count - 1]].tolist() == [1, 1, 0, 2]
 
 
 def test_one_unit_is_found_by_its_name(opened: Opened) -> None:
@@ -485,8 +485,8 @@ def test_threads_share_a_source(opened: Opened) -> None:
     source = opened()
     ages = [0, 30, 31, 120, 7, 8, 9, 10]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda age: rows_where(source, InRanges("age", ((age, age),))), ages))
-    assert found == [1, 1, 1, 1, 0, 0, 0, 0]
+        row_counts = list(pool.map(lambda age: rows_where(source, InRanges("age", ((age, age),))), ages))
+    assert row_counts == [1, 1, 1, 1, 0, 0, 0, 0]
 
 
 def test_processes_share_a_file(tmp_path: Path) -> None:
@@ -539,9 +539,9 @@ def tally(*keys: Cell) -> dict[Cell, tuple[int]]:
     return {key: (keys.count(key),) for key in keys}
 
 
-def assert_histograms(found: Mapping[Cell, np.ndarray], expected: Mapping[Cell, list[int]]) -> None:
-    assert {cell: counts.tolist() for cell, counts in found.items()} == expected
-    assert {counts.dtype for counts in found.values()} <= {np.dtype(np.int64)}
+def assert_histograms(histograms: Mapping[Cell, np.ndarray], expected: Mapping[Cell, list[int]]) -> None:
+    assert {cell: counts.tolist() for cell, counts in histograms.items()} == expected
+    assert {counts.dtype for counts in histograms.values()} <= {np.dtype(np.int64)}
 
 
 def test_rows_of_texts_that_python_cannot_tell_apart_are_added_and_units_are_not() -> None:

@@ -131,9 +131,9 @@ def test_one_unit_with_texts_that_python_takes_for_one_counts_once(spark: SparkS
     query_plan = plan_question(10)
     report = in_spark(spark, VISITS, attack({**OTHERS, **ATTACKER}), tmp_path / "t")
     with closing(SparkSource(VISITS, spark, tmp_path / "t")) as source:
-        found = count_key_units(query_plan, source)
-    assert delta_of(query_plan, WITHOUT, found) <= 1e-6
-    assert found == WITHOUT
+        units_by_key = count_key_units(query_plan, source)
+    assert delta_of(query_plan, WITHOUT, units_by_key) <= 1e-6
+    assert units_by_key == WITHOUT
     assert report.columns["city"] == ColumnReport(0, ROWS, 0)
     assert report.units == 31
     added = Counter(str(text, errors="replace") for text in ATTACKER["eve"])
@@ -188,13 +188,13 @@ def test_spark_reads_such_texts_as_memory_does(spark: SparkSession, tmp_path: Pa
     )
     expected = in_memory(schema, [dict(zip(columns, row, strict=True)) for row in rows])
     assert report == expected[1]
-    found = Counter(tuple(row.values()) for row in pq.read_table(tmp_path / "t").to_pylist())
-    assert found == expected[0]
+    row_counts = Counter(tuple(row.values()) for row in pq.read_table(tmp_path / "t").to_pylist())
+    assert row_counts == expected[0]
     assert report.columns["city"].unreadable == sum(not is_utf_8(text) for text in texts)
     assert report.columns["age"].unreadable > report.columns["city"].unreadable
     nameless = [text for place, text in enumerate(texts) if place % 5 == 0 and (not is_utf_8(text) or not text.strip())]
     assert report.without_unit == len(nameless)
-    spelt = {row[0] for row in found} | {row[-1] for row in found}
+    spelt = {row[0] for row in row_counts} | {row[-1] for row in row_counts}
     assert all(text is None or text == text.encode().decode() for text in spelt)
 
 
@@ -274,8 +274,8 @@ def test_collations_and_padding_of_postgres_neither_merge_nor_split(postgres: st
         connection.cursor().executemany("INSERT INTO careless VALUES (%(person)s, %(city)s, %(level)s)", rows)
     report = register_postgres(schema, f"{postgres} client_encoding=LATIN1", "careless", "careless", KEY)
     with psycopg.connect(postgres, client_encoding="UTF8") as connection:
-        found = Counter(connection.execute("SELECT * FROM discreet.careless").fetchall())
-    assert (found, report) == in_memory(schema, rows)
+        row_counts = Counter(connection.execute("SELECT * FROM discreet.careless").fetchall())
+    assert (row_counts, report) == in_memory(schema, rows)
     kept_rows, _ = register_memory(schema, rows, KEY)
     by_city = TotalsScan((ScanMeasure("rows"), ScanMeasure("units")), (TextKey("city"),))
     expected = MemorySource(schema, kept_rows).totals(by_city)
@@ -305,8 +305,8 @@ def count_texts(people: Sequence[Sequence[bytes]]) -> dict[str, tuple[int, int]]
     rows = Counter(chain.from_iterable(people))
     named = Counter(chain.from_iterable(map(set, people)))
     reply = [(text.decode("utf-8", "replace"), rows[text], named[text]) for text in rows]
-    found = decode_totals(TotalsScan((ScanMeasure("rows"), ScanMeasure("units")), (TextKey("city"),)), VISITS, reply)
-    return {str(key): (rows, units) for (key,), (rows, units) in found.items()}
+    totals = decode_totals(TotalsScan((ScanMeasure("rows"), ScanMeasure("units")), (TextKey("city"),)), VISITS, reply)
+    return {str(key): (rows, units) for (key,), (rows, units) in totals.items()}
 
 
 @given(PEOPLE, st.lists(st.sampled_from(ENGINE_TEXTS), min_size=1, max_size=3))

@@ -58,11 +58,11 @@ def _tell(name: Path, old: str | None, new: str | None) -> str:
     """Return how a file differs, in lines."""
     if old is None or new is None:
         return "it is new, and there is no copy of it" if old is None else "there is a copy of it, and it is no more"
-    found = [
+    differences = [
         *unified_diff(old.splitlines(), new.splitlines(), f"tests/golden_copies/copies/{name}", "now", lineterm="", n=2)
     ]
-    more = [f"... and {len(found) - MOST_LINES} lines more"] if len(found) > MOST_LINES else []
-    return "\n".join(["it is another", *found[:MOST_LINES], *more])
+    note = [f"... and {len(differences) - MOST_LINES} lines more"] if len(differences) > MOST_LINES else []
+    return "\n".join(["it is another", *differences[:MOST_LINES], *note])
 
 
 def main() -> int:
@@ -70,19 +70,19 @@ def main() -> int:
     reader = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     reader.add_argument("areas", nargs="*", help="areas such as ask or service; all without any")
     reader.add_argument("--write", action="store_true", help="write the copies anew")
-    given = reader.parse_args()
+    arguments = reader.parse_args()
     with tempfile.TemporaryDirectory() as name:
         made_folder = Path(name)
-        record(made_folder, given.areas)
-        found = [*compare(COPIES, made_folder, given.areas)]
-        if given.write:
-            for area in given.areas or [path.name for path in COPIES.glob("*")]:
+        record(made_folder, arguments.areas)
+        differences = [*compare(COPIES, made_folder, arguments.areas)]
+        if arguments.write:
+            for area in arguments.areas or [path.name for path in COPIES.glob("*")]:
                 shutil.rmtree(COPIES / area, ignore_errors=True)
             shutil.copytree(made_folder, COPIES, dirs_exist_ok=True)
-            print(f"{len(found)} files were written that differed")
+            print(f"{len(differences)} files were written that differed")
             return 0
-    print("\n\n".join([*found, REWRITE]) if found else "nothing differs")
-    return int(bool(found))
+    print("\n\n".join([*differences, REWRITE]) if differences else "nothing differs")
+    return int(bool(differences))
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ INDENTED = "(JSON, indented by 2)"
 def fold_output(text: str) -> str:
     """Return what a command printed; a document that is indented by two, and ends with its line, is folded."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
         return text
-    return f"{INDENTED}\n{fold(found)}\n" if json.dumps(found, indent=2) + "\n" == text else text
+    return f"{INDENTED}\n{fold(document)}\n" if json.dumps(document, indent=2) + "\n" == text else text
 
 
 def fold(value: object, indent: int = 0) -> str:

@@ -26,18 +26,18 @@ def mask(text: str, folder: str) -> str:
     # The folder that a run is in, which has another name each time; the length of its name is always the same.
     text = text.replace(folder, "{folder}").replace(folder.rpartition("/")[2], "{folder's name}")
     # What is in a set is put in order.
-    text = SET.sub(lambda found: f"frozenset({{{', '.join(sorted(found[1].split(', ')))}}})", text)
+    text = SET.sub(lambda match: f"frozenset({{{', '.join(sorted(match[1].split(', ')))}}})", text)
     # Numbers as the processor has them are rounded.
     text = LONG_NUMBER.sub(_round, text)
     # Errors that are expected are rounded more, to as many digits as the screen shows.
-    text = ERROR.sub(lambda found: f"{found[1]}{_write(float(found[2]), ERROR_DIGITS)}", text)
+    text = ERROR.sub(lambda match: f"{match[1]}{_write(float(match[2]), ERROR_DIGITS)}", text)
     # Spaces at the end of a line are counted, so that no editor takes them away unseen.
-    return SPACES.sub(lambda found: f" ␠{len(found[0])}", text)
+    return SPACES.sub(lambda match: f" ␠{len(match[0])}", text)
 
 
-def _round(found: re.Match[str]) -> str:
+def _round(match: re.Match[str]) -> str:
     """Return a number with fewer digits."""
-    return _write(float(found[0]), DIGITS)
+    return _write(float(match[0]), DIGITS)
 
 
 def _write(number: float, digits: int) -> str:

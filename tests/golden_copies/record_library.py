@@ -196,23 +196,23 @@ def _run(script: str) -> None:
         print(f">>> {line}")
         variable, _, rest = line.partition(" = ")
         try:
-            found = eval(rest if rest and variable.isidentifier() else line, names)
+            result = eval(rest if rest and variable.isidentifier() else line, names)
         except Exception as error:
             print(f"{type(error).__name__}: {error}")
             continue
         if variable.isidentifier() and rest:
-            names[variable] = found
-        _show(found)
+            names[variable] = result
+        _show(result)
 
 
-def _show(found: object) -> None:
+def _show(shown: object) -> None:
     """Print a value in all its forms; a repr that names a place in memory is of no use to anybody."""
-    text = repr(found)
-    print(f"<{type(found).__name__}>" if " object at 0x" in text or " at 0x" in text else text)
-    if str(found) != text:
-        print(f"str: {found}")
+    text = repr(shown)
+    print(f"<{type(shown).__name__}>" if " object at 0x" in text or " at 0x" in text else text)
+    if str(shown) != text:
+        print(f"str: {shown}")
     for form in FORMS:
-        if callable(make := getattr(found, form, None)):
+        if callable(make := getattr(shown, form, None)):
             value = make()
             print(f"{form}: {value if isinstance(value, str) else fold(json.loads(json.dumps(value, default=str)))}")
 
@@ -221,17 +221,17 @@ def _print_signatures() -> None:
     """Print the parameters of all public functions, and of the public methods of all public classes."""
     places = [import_module(namespace) for namespace in NAMESPACES]
     public = {name: getattr(place, name) for place in places for name in place.__all__}
-    for name, found in sorted(public.items()):
-        print(f"{name}{_parameters(found)}")
-        if inspect.isclass(found):
-            for part in sorted(one for one in dir(found) if not one.startswith("_")):
-                print(f"    {part}{_parameters(getattr(found, part))}")
+    for name, member in sorted(public.items()):
+        print(f"{name}{_parameters(member)}")
+        if inspect.isclass(member):
+            for part in sorted(one for one in dir(member) if not one.startswith("_")):
+                print(f"    {part}{_parameters(getattr(member, part))}")
 
 
-def _parameters(found: object) -> str:
+def _parameters(member: object) -> str:
     """Return the names, kinds and plain defaults of what something takes; types are left out."""
     try:
-        taken = inspect.signature(found).parameters.values()  # type: ignore[arg-type]
+        taken = inspect.signature(member).parameters.values()  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
     return f"({', '.join(str(_plain(one)) for one in taken)})"

@@ -268,9 +268,12 @@ def make(registered: Path) -> Iterator[Case]:
 
 def _ask(case: Case, schema: str, asked: Asked) -> Case:
     """Preview a question and ask it, both twice; the second answer is the stored one."""
-    question, options, more = asked
-    words, beside = shlex.split(options), shlex.split(more)
-    preview, ask = ("preview", f"{schema}.yaml", question, *words), ("ask", f"{schema}.yaml", question, *words, *beside)
+    question, options, further_options = asked
+    words, further_words = shlex.split(options), shlex.split(further_options)
+    preview, ask = (
+        ("preview", f"{schema}.yaml", question, *words),
+        ("ask", f"{schema}.yaml", question, *words, *further_words),
+    )
     # As JSON too where more was said than an epsilon: the others say little that the answer does not say.
     commands = [preview, (*preview, "--json")] if words[2:] or words[0] != "--epsilon" else [preview]
     case.run_all(*commands, ask, (*ask, "--json"))
@@ -296,8 +299,8 @@ def _make_again(registered: Path) -> Iterator[Case]:
     yield case
     case = Case("ask/degraded-and-shared", registered)
     case.run("ask", file, COUNT, *half, "--analyst", "ann")
-    for who, more in (("bob", ()), ("cat", ("--reuse", "any")), ("dan", ("--reuse", "all"))):
-        offer = ("--epsilon", "0.1", "--analyst", who, *more)
+    for who, reuse in (("bob", ()), ("cat", ("--reuse", "any")), ("dan", ("--reuse", "all"))):
+        offer = ("--epsilon", "0.1", "--analyst", who, *reuse)
         case.run("preview", file, COUNT, *offer)
         case.run("preview", file, COUNT, *offer, "--json")
         case.run("ask", file, COUNT, *offer)

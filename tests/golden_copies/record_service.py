@@ -60,14 +60,14 @@ class Talk:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if who is not None:
             sent["Authorization"] = f"Bearer {self.tokens[who]}"
-        more: dict[str, Any] = {"content": body} if isinstance(body, str) else {} if body is None else {"json": body}
+        payload: dict[str, Any] = {"content": body} if isinstance(body, str) else {} if body is None else {"json": body}
         body_text = "" if body is None else f" {body if isinstance(body, str) else json.dumps(body)}"
         print(f"> {method} {path} by {who or 'nobody'}{body_text}")
         for name, value in headers.items():
             print(f"> {name.replace('_', '-')}: {value}")
         self.count += 1
         fixed_machine.begin(f"request {self.count}")  # whatever the service drew in between
-        reply = self.client.request(method, path, headers=sent, **more)
+        reply = self.client.request(method, path, headers=sent, **payload)
         self.used.add((method, path))
         show_reply(reply)
         return reply
@@ -338,13 +338,13 @@ def _talk_jobs(talk: Talk) -> None:
         talk.get("cus", f"/v1/jobs/{job['id']}")
         for file in job.get("files") or ():
             name = file if isinstance(file, str) else file["name"]
-            seen = talk.client.get(
+            reply = talk.client.get(
                 f"/v1/jobs/{job['id']}/files/{name}", headers={"Authorization": f"Bearer {talk.tokens['cus']}"}
             )
-            print(f"(file {name}: {seen.status_code}, {seen.headers.get('content-type')})")
+            print(f"(file {name}: {reply.status_code}, {reply.headers.get('content-type')})")
             talk.used.add(("GET", f"/v1/jobs/{job['id']}/files/{name}"))
             if name.endswith(".json"):
-                show_reply(seen)
+                show_reply(reply)
     talk.get("ann", "/v1/jobs")
 
 
@@ -399,13 +399,13 @@ class Browser:
         """Look at a page, and print it."""
         self.count += 1
         fixed_machine.begin(f"{self.who} {self.count} sees {path}")
-        seen = self.client.get(path)
-        found = HEADS.search(seen.text)
-        self.form = found[1] if found else ""
+        reply = self.client.get(path)
+        form_token = HEADS.search(reply.text)
+        self.form = form_token[1] if form_token else ""
         if shown:
             print(f"> GET {path}")
-            show_reply(seen)
-        return seen
+            show_reply(reply)
+        return reply
 
     def send(self, page: str, path: str, fields: dict[str, Any]) -> Any:
         """Fill in a form of a page, send it, and print the reply."""
@@ -453,13 +453,13 @@ def _browse_open(talk: Talk) -> None:
     begin("assets")
     page = talk.client.get("/console/").text
     for address in sorted(set(re.findall(r'"(/console/assets/[^"]+)"', page))):
-        seen = talk.client.get(address)
+        reply = talk.client.get(address)
         print(
             address,
-            seen.status_code,
-            seen.headers["content-type"],
-            seen.headers["etag"],
-            seen.headers["cache-control"],
+            reply.status_code,
+            reply.headers["content-type"],
+            reply.headers["etag"],
+            reply.headers["cache-control"],
         )
 
 
@@ -486,13 +486,15 @@ def _browse_as_analyst(talk: Talk) -> None:
     reply = ann.send(home, f"{home}/ask", asked | {"prior": "normal(100, 10)"})
     ann.see(reply.headers["location"])
     begin("table")
-    more = ann.send(home, f"{home}/ask", asked | {"question": "SELECT sex, COUNT(*) FROM registry GROUP BY sex"})
-    ann.see(more.headers["location"])
+    counts_reply = ann.send(
+        home, f"{home}/ask", asked | {"question": "SELECT sex, COUNT(*) FROM registry GROUP BY sex"}
+    )
+    ann.see(counts_reply.headers["location"])
     begin("refused")
     ann.send(home, f"{home}/ask", asked | {"size": "7"})
     begin("history-and-compare")
     ann.see(f"{home}/history")
-    ids = [one.headers["location"].rsplit("/", 1)[1] for one in (reply, more)]
+    ids = [one.headers["location"].rsplit("/", 1)[1] for one in (reply, counts_reply)]
     ann.see(f"{home}/compare?ids={ids[0]}")
     begin("rehearsal")
     ann.see("/console/rehearsal/datasets/registry/history")

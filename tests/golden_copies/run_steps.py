@@ -121,11 +121,11 @@ class Case:
 
 def fork(name: str, work: Callable[[], None], folder: Path, typed: str = "") -> tuple[int, str, str]:
     """Run a function in a new process in a folder; return its exit code and what it said on both streams."""
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        given.write(typed.encode())
-        given.seek(0)
+    with tempfile.TemporaryFile() as entered, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        entered.write(typed.encode())
+        entered.seek(0)
         if (process := os.fork()) == 0:
-            _become(name, folder, [given.fileno(), out.fileno(), err.fileno()])
+            _become(name, folder, [entered.fileno(), out.fileno(), err.fileno()])
             _work_and_end(work)
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         lines = []
@@ -230,9 +230,9 @@ def dump(path: Path, tables: Sequence[str] = ()) -> Iterable[str]:
 
 def _dump_table(connection: sqlite3.Connection, name: str, short: bool) -> Iterable[str]:
     """Yield a line for each value of a table."""
-    found = connection.execute(f'SELECT * FROM "{name}"')
-    columns = [column[0] for column in found.description]
-    rows = [[_format_value(value) for value in row] for row in found]
+    cursor = connection.execute(f'SELECT * FROM "{name}"')
+    columns = [column[0] for column in cursor.description]
+    rows = [[_format_value(value) for value in row] for row in cursor]
     if short:  # the terms of an account take up most of an entry; they are copied where all tables are
         rows = [[re.sub(r'"opens":{.*?},"part"', '"opens":{...},"part"', one) for one in row] for row in rows]
         rows = [row for row in rows if "register" not in row]
@@ -258,7 +258,7 @@ def _shorten(page: str) -> str:
     """Return a page, or of a long one what can be read and a hash of all."""
     if len(page) <= LONGEST_PAGE:
         return page
-    seen = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
-    lines = [" ".join(html.unescape(line).split()) for line in re.sub(r"<[^>]*>", "\n", seen).splitlines()]
+    visible = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+    lines = [" ".join(html.unescape(line).split()) for line in re.sub(r"<[^>]*>", "\n", visible).splitlines()]
     rest = hashlib.sha256(page.encode()).hexdigest()
     return "\n".join([*filter(None, lines), f"[a page of {len(page)} characters, SHA-256 {rest}]", ""])

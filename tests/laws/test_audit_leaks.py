@@ -52,13 +52,13 @@ def audit_release(release: Release, draws: int, claim: float = 1, seed: int = 1,
 
 def twice(g: Generator, data: int, n: int) -> Array:
     """Two counts with one draw."""
-    drawn = noise(g, WIDE, n)
-    return np.stack([5 + drawn, 9 + data + drawn], axis=1)
+    shift = noise(g, WIDE, n)
+    return np.stack([5 + shift, 9 + data + shift], axis=1)
 
 
 def opposite(g: Generator, data: int, n: int) -> Array:
-    drawn = noise(g, WIDE, n)
-    return np.stack([5 + drawn, 9 + data - drawn], axis=1)
+    shift = noise(g, WIDE, n)
+    return np.stack([5 + shift, 9 + data - shift], axis=1)
 
 
 def twice_beside_wide_ones(g: Generator, data: int, n: int) -> Array:
@@ -130,9 +130,9 @@ BLIND: Mapping[str, Leak] = {
 @pytest.mark.parametrize("leak", BLIND.values(), ids=BLIND)
 def test_a_leak_under_wide_noise_is_found(leak: Leak) -> None:
     """And its event is named in words."""
-    found = audit_release(leak.release, leak.draws)
-    assert found.lower_bound > 2
-    assert re.match(leak.words, found.event.words), found.event.words
+    audit = audit_release(leak.release, leak.draws)
+    assert audit.lower_bound > 2
+    assert re.match(leak.words, audit.event.words), audit.event.words
 
 
 @pytest.mark.soak
@@ -148,9 +148,9 @@ def test_the_worst_pair_is_found_by_its_residues() -> None:
     def mechanism(data: int, n: int) -> Array:
         return (data if data >= 18 else 0) + 2 * noise(generator, WIDE, n)
 
-    found = audit_worst(mechanism, [(at, at + 1) for at in range(0, 24, 3)], 1, draws=4000)
-    assert found.violated
-    assert found.event.words in {"the answer is even", "the answer is odd"}
+    audit = audit_worst(mechanism, [(at, at + 1) for at in range(0, 24, 3)], 1, draws=4000)
+    assert audit.violated
+    assert audit.event.words in {"the answer is even", "the answer is odd"}
 
 
 def test_a_draw_that_is_no_whole_number_has_no_residue() -> None:
@@ -161,9 +161,9 @@ def test_a_draw_that_is_no_whole_number_has_no_residue() -> None:
         rows[g.random(n) < 0.1], rows[g.random(n) < 0.1], rows[g.random(n) < 0.1] = math.inf, math.nan, 0.123
         return rows
 
-    found = audit_release(release, 4000)
-    assert found.lower_bound > 4
-    assert found.event.words in {"the answer modulo 3 is 1", "the answer modulo 3 is 2"}
+    audit = audit_release(release, 4000)
+    assert audit.lower_bound > 4
+    assert audit.event.words in {"the answer modulo 3 is 1", "the answer modulo 3 is 2"}
 
 
 # --- as rare as statistics allow
@@ -241,7 +241,7 @@ def honest() -> dict[str, Honest]:
     wide = DiscreteLaplace(Fraction(1, 10**6), 1)
     gaussian = DiscreteGaussian.calibrated(one, Fraction(1, 10**6), 1)
     count = adding(laplace, lambda data: data)
-    found = {
+    releases = {
         "wide": Honest(adding(wide, lambda data: data), (0, 1), Fraction(1, 10**6)),
         "wide in steps": Honest(lambda data, n: 6 * adding(wide, int)(data, n), (0, 1), Fraction(1, 10**6)),
         "wide, sensitivity a million": Honest(adding(wide, lambda data: 10**6 * data), (0, 1), one),
@@ -272,26 +272,26 @@ def honest() -> dict[str, Honest]:
     for name in MECHANISM_BUILDERS:
         if name not in {"individual-median", "truncated-range-count"}:  # which promise less
             known_mechanism = get_known_mechanism(name, one, None)
-            found[name] = Honest(
+            releases[name] = Honest(
                 known_mechanism.mechanism,
                 known_mechanism.inputs,
                 one,
                 known_mechanism.delta,
                 1 if known_mechanism.draws == MILLION else 100,
             )
-    return found
+    return releases
 
 
 def count_accusations(draws: int, audits: int, most: int = 100) -> list[str]:
     """The names of the honest mechanisms that were accused, in turn until so many audits were made."""
     kinds = [(name, one) for name, one in honest().items() if one.share <= most]
-    found = []
+    accusations = []
     for at in range(audits):
         name, one = kinds[at % len(kinds)]
         count = max(draws // one.share, 1000)
         if audit_mechanism(one.mechanism, *one.pair, one.epsilon, one.delta, draws=count).violated:
-            found.append(name)
-    return found
+            accusations.append(name)
+    return accusations
 
 
 @pytest.mark.usefixtures("seeded_generator")

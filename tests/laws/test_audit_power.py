@@ -86,8 +86,8 @@ def test_five_per_cent_over_the_claim_is_caught(claim: int) -> None:
 
 def test_rows_are_told_apart_by_a_score_that_is_learned() -> None:
     """No single number of three tells more than a third of what they tell together."""
-    found = audit_mechanism(each_of_three(Fraction(3), 1), 0, 1, 2, draws=100_000)
-    assert found.violated
+    audit = audit_mechanism(each_of_three(Fraction(3), 1), 0, 1, 2, draws=100_000)
+    assert audit.violated
     alone = audit_mechanism(lambda data, n: each_of_three(Fraction(3), 1)(data, n)[:, 0], 0, 1, 2, draws=100_000)
     assert 0.9 < alone.lower_bound < 1
     right = audit_mechanism(each_of_three(Fraction(3), 2), 0, 1, 3, draws=100_000)
@@ -114,9 +114,9 @@ def test_a_leak_of_one_in_a_thousand_is_found(leaked: Callable[[int, Array], Arr
         noise = np.round(generator.laplace(size=n) * 2**20) / 2**20
         return np.where(generator.random(n) < 1e-3, leaked(data, noise), data + noise)
 
-    found = audit_mechanism(leaks, 0, 1, 1, draws=500_000)
-    assert found.lower_bound > 2
-    assert found.event.p < 0.01
+    audit = audit_mechanism(leaks, 0, 1, 1, draws=500_000)
+    assert audit.lower_bound > 2
+    assert audit.event.p < 0.01
 
 
 def test_a_leaked_name_is_found_among_words() -> None:
@@ -126,9 +126,9 @@ def test_a_leaked_name_is_found_among_words() -> None:
         outputs: list[str] = np.where(generator.random(n) < 1e-3, "Ann" if data else "Bob", "nobody").tolist()
         return outputs
 
-    found = audit_mechanism(leaks, 0, 1, 1, draws=200_000)
-    assert found.lower_bound > 2
-    assert found.event.words in {"the answer is 'Ann'", "the answer is 'Bob'"}
+    audit = audit_mechanism(leaks, 0, 1, 1, draws=200_000)
+    assert audit.lower_bound > 2
+    assert audit.event.words in {"the answer is 'Ann'", "the answer is 'Bob'"}
 
 
 # --- what is weaker than it is called
@@ -146,10 +146,10 @@ def test_individual_dp_is_not_dp() -> None:
 
     still = np.array([0] * 3 + [500] * 3 + [1000] * 3)
     moved = np.array([0] * 3 + [500] * 2 + [1000] * 4)
-    found = audit_mechanism(median, still, moved, 1, draws=50_000)
-    assert found.lower_bound > 3
+    audit = audit_mechanism(median, still, moved, 1, draws=50_000)
+    assert audit.lower_bound > 3
     promised = float(mechanism.compute_pure_epsilon())
-    assert found.lower_bound < promised
+    assert audit.lower_bound < promised
 
 
 def centroids(values: list[float], k: int) -> Array:
@@ -171,8 +171,8 @@ def test_one_record_moves_every_centroid() -> None:
         return on_a_grid(means + generator.laplace(scale=1 / 3, size=(n, *means.shape)))
 
     before = [(at / 12, float(at % 6 == 0)) for at in range(12)]
-    found = audit_mechanism(release, before, [*before[1:], (1.0, 0.0)], 2, draws=100_000)
-    assert 2 < found.lower_bound < 8
+    audit = audit_mechanism(release, before, [*before[1:], (1.0, 0.0)], 2, draws=100_000)
+    assert 2 < audit.lower_bound < 8
 
 
 def test_a_domain_of_one_and_a_half_times_the_greatest_value_tells_it() -> None:
@@ -183,8 +183,8 @@ def test_a_domain_of_one_and_a_half_times_the_greatest_value_tells_it() -> None:
         means = centroids(values, 3)
         return on_a_grid(means + generator.laplace(scale=1.5 * max(values) / 3, size=(n, len(means))))
 
-    found = audit_mechanism(release, [1.0] * 5 + [100.0], [1.0] * 5 + [1000.0], 1, draws=50_000)
-    assert found.lower_bound > 3
+    audit = audit_mechanism(release, [1.0] * 5 + [100.0], [1.0] * 5 + [1000.0], 1, draws=50_000)
+    assert audit.lower_bound > 3
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -204,10 +204,10 @@ def test_linked_rows_are_caught_by_how_many_differ(shuffled: bool, flat: bool) -
             table = np.take_along_axis(table, order[:, :, None], axis=1)
         return on_a_grid(table.reshape(n, -1) if flat else table)
 
-    found = audit_mechanism(release, X, X2, 1, draws=20_000)
-    assert found.lower_bound > 5
+    audit = audit_mechanism(release, X, X2, 1, draws=20_000)
+    assert audit.lower_bound > 5
     if not flat:
-        assert found.event.words.startswith("the number of different rows in the answer")
+        assert audit.event.words.startswith("the number of different rows in the answer")
 
 
 def test_a_draw_that_is_used_twice_is_caught() -> None:
@@ -227,9 +227,9 @@ def test_a_draw_that_is_used_twice_is_caught() -> None:
 def test_floats_added_to_floats_are_caught_on_the_grid(data: int) -> None:
     """Mironov 2012: the last binary digits of numpy's Laplace noise tell what it was added to."""
     generator = chance(31)
-    found = audit_mechanism(lambda center, n: center + generator.laplace(size=n), data, data + 1, 1, draws=MILLION // 2)
-    assert found.violated
-    assert "2^-" in found.event.words
+    audit = audit_mechanism(lambda center, n: center + generator.laplace(size=n), data, data + 1, 1, draws=MILLION // 2)
+    assert audit.violated
+    assert "2^-" in audit.event.words
     on_grid = audit_mechanism(
         lambda center, n: on_a_grid(center + generator.laplace(size=n)), data, data + 1, 1, draws=MILLION // 10
     )
@@ -238,7 +238,7 @@ def test_floats_added_to_floats_are_caught_on_the_grid(data: int) -> None:
 
 def test_the_grid_event_is_told_as_such() -> None:
     generator = chance(32)
-    found = audit_mechanism(lambda center, n: center + generator.laplace(size=n), 0, 1, 1, draws=100_000)
-    assert found.event.words == "the answer is not a multiple of 2^-53"
-    assert found.event.other_count == 0
-    assert found.lower_bound > 7
+    audit = audit_mechanism(lambda center, n: center + generator.laplace(size=n), 0, 1, 1, draws=100_000)
+    assert audit.event.words == "the answer is not a multiple of 2^-53"
+    assert audit.event.other_count == 0
+    assert audit.lower_bound > 7

@@ -107,9 +107,9 @@ def test_noise_is_never_removed_and_stays_on_its_grid() -> None:
 def test_very_wide_noise_is_added_exactly() -> None:
     """Beyond 64 bits the numbers are Python's own."""
     one, two = DiscreteLaplace(1, 2**70), DiscreteLaplace(1, 2**75)
-    drawn = LaplaceDegradation(one, two).sample_units(20, SYSTEM)
-    assert all(type(number) is int for number in drawn.tolist())
-    assert max(map(abs, drawn.tolist())) > 2**64
+    samples = LaplaceDegradation(one, two).sample_units(20, SYSTEM)
+    assert all(type(number) is int for number in samples.tolist())
+    assert max(map(abs, samples.tolist())) > 2**64
 
 
 # Plans
@@ -140,16 +140,16 @@ def _plans(question: str, neighbors: str) -> tuple[Plan, Plan] | None:
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_rates_are_in_proportion_to_epsilon(neighbors: str) -> None:
     """So that a degraded answer is as a direct one: every noise has 1/25 of its rate at 1/25 of the epsilon."""
-    seen = 0
+    pair_count = 0
     for question in QUESTIONS:
         pair = _plans(question, neighbors)
         if pair is None:
             continue
-        seen += 1
+        pair_count += 1
         for before, after in zip(pair[0].measurements, pair[1].measurements, strict=True):
             rates = [[noise.rate for noise in one.independent_noises] for one in (before, after)]
             assert rates[0] == [rate * 25 for rate in rates[1]]
-    assert seen >= 6
+    assert pair_count >= 6
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -127,8 +127,8 @@ def errors(query_plan: Plan, count: int, generator: np.random.Generator) -> np.n
     if isinstance(one, RefinedTotal):
         grid, runs = one.refinement.prior.grid, one.refinement_prior.truths
         assert grid is not None
-        drawn = generator.choice(len(runs.lows), count, p=runs.stated / runs.stated.sum())
-        places = runs.lows[drawn] + generator.integers(0, runs.spans[drawn])
+        indices = generator.choice(len(runs.lows), count, p=runs.stated / runs.stated.sum())
+        places = runs.lows[indices] + generator.integers(0, runs.spans[indices])
         values = [float(grid.value(int(place))) for place in places]
         return np.array([mean(one.posterior(list_released(one, value))) - value for value in values])
     assert isinstance(one, CandidateSelection | UnitQuery)
@@ -142,18 +142,18 @@ def errors(query_plan: Plan, count: int, generator: np.random.Generator) -> np.n
         len(own_refined.positions), count, p=own_refined.stated_mass / own_refined.stated_mass.sum()
     )
     column = own_refined.candidates.column
-    found = []
+    posterior_errors = []
     for place in own_refined.positions[places]:
         code = column.lower + int(place) * own_refined.candidates.width
-        found.append(mean(own_refined.posterior(own_refined.sample(int(place)))) - float(code * column.step))
-    return np.array(found)
+        posterior_errors.append(mean(own_refined.posterior(own_refined.sample(int(place)))) - float(code * column.step))
+    return np.array(posterior_errors)
 
 
 def list_released(one: RefinedTotal, value: float) -> tuple[int, ...]:
     grid = one.refinement.prior.grid
     assert grid is not None
-    drawn = one.refinement.answer(Fraction(value))
-    return (round((float(drawn) - float(grid.origin)) / float(grid.step)),)  # type: ignore[arg-type]
+    released = one.refinement.answer(Fraction(value))
+    return (round((float(released) - float(grid.origin)) / float(grid.step)),)  # type: ignore[arg-type]
 
 
 def mean(law: Posterior | None) -> float:
@@ -164,17 +164,17 @@ def mean(law: Posterior | None) -> float:
 def of_noise(query_plan: Plan, one: AdditiveNoise, wanted: np.ndarray) -> np.ndarray:
     meaning = get_estimator(query_plan)
     noise = one.noise.sample_units(len(wanted), SYSTEM)
-    found = []
+    squared = []
     for truth, shift in zip(wanted, noise, strict=True):
         exact = totals(query_plan, one, float(truth))
-        drawn = tuple(x + int(n) for x, n in zip(exact, shift, strict=True))
+        noisy = tuple(x + int(n) for x, n in zip(exact, shift, strict=True))
         squared_errors = (
-            float(meaning.raw_value(drawn, None))
+            float(meaning.raw_value(noisy, None))
             if query_plan.grid_prior is None
-            else meaning.posterior(query_plan.grid_prior, drawn).mean()
+            else meaning.posterior(query_plan.grid_prior, noisy).mean()
         )
-        found.append(squared_errors - truth)
-    return np.array(found)
+        squared.append(squared_errors - truth)
+    return np.array(squared)
 
 
 def totals(query_plan: Plan, one: AdditiveNoise, truth: float) -> list[int]:
@@ -211,9 +211,9 @@ def check(case: Case, generator: np.random.Generator, scale: int = 1) -> tuple[f
             if len(query_plan.candidates) > 1 and word not in {"MAX", "MIN"}
             else query_plan
         )
-        seen = errors(alone, count, generator)
-        square = float((seen**2).mean())
-        doubt = 3.5 * float((seen**2).std()) / math.sqrt(count) / square / 2
+        samples = errors(alone, count, generator)
+        square = float((samples**2).mean())
+        doubt = 3.5 * float((samples**2).std()) / math.sqrt(count) / square / 2
         measured[candidate.mechanism], most_doubt = math.sqrt(square), max(most_doubt, doubt)
         ratio = math.sqrt(square) / candidate.expected_error
         off = max(ratio, 1 / ratio)
@@ -231,8 +231,8 @@ def test_stated_errors_are_measured_ones() -> None:
     Of nine random questions the last of each function; all kinds are among the fifty.
     """
     chance, generator = random.Random(5), np.random.default_rng(5)
-    drawn = [random_case(chance) for _ in range(9)]
-    for case in {case.text.split("(")[0]: case for case in drawn}.values():
+    cases = [random_case(chance) for _ in range(9)]
+    for case in {case.text.split("(")[0]: case for case in cases}.values():
         _, sure, _ = check(case, generator, scale=5)
         if sure > 1.1:
             _, sure, _ = check(case, generator)

@@ -276,13 +276,13 @@ def refined_density(y: float) -> float:
 
 def close(kind: str) -> object:
     """Figure 7.5: three groups, each with two values of its own bucket and one of each other."""
-    held = [[2, 1, 1], [1, 2, 1], [1, 1, 2]]
-    found = [compute_distribution_distance(group, [4, 4, 4]) for group in held]
-    groups = np.repeat(np.arange(3), 4), np.concatenate([np.repeat(np.arange(3), group) for group in held])
+    members = [[2, 1, 1], [1, 2, 1], [1, 1, 2]]
+    distances = [compute_distribution_distance(group, [4, 4, 4]) for group in members]
+    groups = np.repeat(np.arange(3), 4), np.concatenate([np.repeat(np.arange(3), group) for group in members])
     return {
-        "fig75": [each.ratio for each in found],
-        "fig75.emd": [each.emd for each in found],
-        "fig75.tv": [each.variation for each in found],
+        "fig75": [each.ratio for each in distances],
+        "fig75.emd": [each.emd for each in distances],
+        "fig75.tv": [each.variation for each in distances],
         "fig75.pairwise": groups_apart(*groups).between,
     }[kind]
 
@@ -294,10 +294,10 @@ def mdav(inputs: dict) -> object:
     """The clusters on a line; of one data set with their centroids, of two neighbours to tell them apart."""
     if "X" in inputs:
         return {name: clusters(np.array(inputs[name]), 3) for name in ("X", "Xp")}
-    found = clusters(LINE, inputs["k"])
-    means = [float(LINE[cluster].mean()) for cluster in found]
-    sse = sum(float(((LINE[cluster] - mean) ** 2).sum()) for cluster, mean in zip(found, means, strict=True))
-    return {"clusters": found, "centroids": means, "sse": sse}
+    members = clusters(LINE, inputs["k"])
+    means = [float(LINE[cluster].mean()) for cluster in members]
+    sse = sum(float(((LINE[cluster] - mean) ** 2).sum()) for cluster, mean in zip(members, means, strict=True))
+    return {"clusters": members, "centroids": means, "sse": sse}
 
 
 def clusters(values: np.ndarray, k: int) -> list[list[int]]:

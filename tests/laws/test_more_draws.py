@@ -20,7 +20,7 @@ from test_quantile import compute_joint_law
 from discreet import DiscreteGaussian, DiscreteLaplace, Prior, Refinement, Staircase
 from discreet.mechanisms import PermuteAndFlip, Quantiles, exponential
 from discreet.mechanisms.discrete_gaussian import _bound_delta_exactly, _bound_delta_smoothly
-from discreet.mechanisms.selection_scores import Selection
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.numeric import exp_below
 from discreet.verification import all_neighbors, all_tables, assert_fits, exact_delta, worst_ratio
 

@@ -17,7 +17,7 @@ import pytest
 from discreet import DiscreteGaussian, DiscreteLaplace
 from discreet.mechanisms import PermuteAndFlip
 from discreet.mechanisms.entropy import SYSTEM
-from discreet.mechanisms.selection_scores import Selection
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.verification import assert_fits, chi_square_excess
 
 opendp.enable_features("contrib")
@@ -42,13 +42,15 @@ def assert_surely_fits(draws: Iterable[int], points: Sequence[int], law: Callabl
     with FAILURE at most. Points are all where the law is not negligible; that no draw lies beyond is one share more.
     """
     counts = Counter(int(draw) for draw in draws)
-    total, up_to, seen = counts.total(), 0.0, 0
+    total, up_to, cumulative = counts.total(), 0.0, 0
     shares = [(total - sum(counts[point] for point in points), 1 - math.fsum(law(point) for point in points))]
     for point in points:
-        up_to, seen = up_to + law(point), seen + counts[point]
-        shares += [(counts[point], law(point)), (seen, up_to)]
+        up_to, cumulative = up_to + law(point), cumulative + counts[point]
+        shares += [(counts[point], law(point)), (cumulative, up_to)]
     limit = math.log(2 * len(shares) / FAILURE)
-    off = {(seen, p): far for seen, p in shares if (far := total * divergence(seen / total, p)) > limit}
+    off = {
+        (cumulative, p): far for cumulative, p in shares if (far := total * divergence(cumulative / total, p)) > limit
+    }
     assert not off, off
 
 

@@ -140,8 +140,8 @@ GROUPED = [replace(one, scale=Fraction(one.scale)) for one in GROUPED]
 def test_protocol_1_keeps_its_promise_on_every_transcript(neighbors: NeighborRelation) -> None:
     """Any first question and answer, any second question and answer, or refusal: at most epsilon, which is reached."""
     firsts = [Asked(values, scale) for values in ((0,), (0, 1), (0, 1, 2), (0, 1, 2, 3)) for scale in SCALES]
-    found = [worst_transcript(neighbors, first, PLAIN, joint) for first in firsts]
-    assert max(found) == 1
+    worst_losses = [worst_transcript(neighbors, first, PLAIN, joint) for first in firsts]
+    assert max(worst_losses) == 1
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)

@@ -34,7 +34,7 @@ import pytest
 from scipy.stats import beta
 
 import discreet.custodian.custodian as custodian_module
-from discreet.custodian.preview import build_plan_charge
+from discreet.custodian.validation import build_plan_charge
 from discreet.errors import InvalidInput
 from discreet.measurements.additive import AdditiveNoise
 from discreet.measurements.contribution_bounds import ContributionBounds
@@ -42,16 +42,15 @@ from discreet.measurements.threshold import Threshold
 from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
-from discreet.mechanisms.exponential_mechanism import Exponential
+from discreet.mechanisms.exponential_mechanism import Exponential, Selection
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.polygon_staircase import PolygonStaircase
 from discreet.mechanisms.quantile import _build_split_selection
 from discreet.mechanisms.refinement import Refinement
-from discreet.mechanisms.selection_scores import Selection
 from discreet.mechanisms.staircase import Staircase
 from discreet.priors.prior import Prior
+from discreet.query import parse_question
 from discreet.query.query import Aggregate
-from discreet.query.validate import parse_question
 from support.random_questions import Ask, Pair, TrialResults, ask_by_sql, change_query, open_pair, try_plan, try_plans
 from support.real_losses import (
     Boxes,
@@ -152,10 +151,10 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pair]]
 
 def try_question(pair: Pair, sql: str, way: Callable[..., Any] = ask_by_sql, **options: Any) -> TrialResults:
     """One question on a pair."""
-    found, ask = TrialResults(), Ask(sql, {"epsilon": "1"} | options)
-    try_plan(pair, "SQL text", lambda side: way(side, ask), sql, found, seed=7)
-    assert found.plans or found.faults, found
-    return found
+    results, ask = TrialResults(), Ask(sql, {"epsilon": "1"} | options)
+    try_plan(pair, "SQL text", lambda side: way(side, ask), sql, results, seed=7)
+    assert results.plans or results.faults, results
+    return results
 
 
 MANY = ", ".join(f"COUNT(*) FILTER (WHERE x > {end}) AS n{end}" for end in range(2, 9))
@@ -267,13 +266,13 @@ def half_the_charge() -> Any:
 
 def rows_in_a_warning() -> Any:
     """The reply says how many rows the source has."""
-    real = custodian_module.Custodian._measure_plan
+    real = custodian_module.Custodian._make_outputs
 
-    def draw(self: Any, planned: Any) -> str:
+    def draw(self: Any, planned: Any, receipt: Any) -> str:
         self._note = f"{self._source.count()} rows were read"
-        return real(self, planned)
+        return real(self, planned, receipt)
 
-    return patch.object(custodian_module.Custodian, "_measure_plan", draw)
+    return patch.object(custodian_module.Custodian, "_make_outputs", draw)
 
 
 WRONG: list[tuple[Callable[[], Any], int, float, str]] = [
@@ -296,17 +295,17 @@ WRONG: list[tuple[Callable[[], Any], int, float, str]] = [
 def test_a_wrong_mechanism_is_found(
     pairs: dict[str, Pair], wrong: Callable[[], Any], place: int, least: float, name: str
 ) -> None:
-    relation, sql, given = QUESTIONS[place]
+    relation, sql, options = QUESTIONS[place]
     with wrong():
-        found = try_question(pairs[relation], sql, **given)
-    assert found.faults
-    assert found.worst[name] >= least * (1 - 1e-9), found.worst
+        results = try_question(pairs[relation], sql, **options)
+    assert results.faults
+    assert results.worst[name] >= least * (1 - 1e-9), results.worst
 
 
 def test_a_reply_that_tells_of_the_rows_is_found(tmp_path: Path) -> None:
     with small(tmp_path, "add-remove") as pair, rows_in_a_warning():
-        found = try_question(pair, "SELECT COUNT(*) FROM t")
-    assert [fault.partition(":")[0] for fault in found.faults] == ["the same was drawn, and the replies differ"]
+        results = try_question(pair, "SELECT COUNT(*) FROM t")
+    assert [fault.partition(":")[0] for fault in results.faults] == ["the same was drawn, and the replies differ"]
 
 
 def test_a_refusal_that_follows_the_rows_is_found(tmp_path: Path) -> None:
@@ -314,22 +313,22 @@ def test_a_refusal_that_follows_the_rows_is_found(tmp_path: Path) -> None:
         raise InvalidInput(f"there are {side.custodian._source.count()} rows")
 
     with small(tmp_path, "add-remove") as pair:
-        found = try_question(pair, "SELECT COUNT(*) FROM t", answer)
-    assert found.faults[0].startswith("refusals or charges differ")
+        results = try_question(pair, "SELECT COUNT(*) FROM t", answer)
+    assert results.faults[0].startswith("refusals or charges differ")
 
 
 def test_a_value_that_no_text_leads_to_is_refused_or_keeps_its_claim(pairs: dict[str, Pair]) -> None:
     """A variance planned as if it were a count of one cell loses thousands of times what it claims."""
-    pair, found = pairs["add-remove"], TrialResults()
+    pair, results = pairs["add-remove"], TrialResults()
 
     def ask_by_value_without_text(side: Any) -> list[dict[str, Any]]:
         question = parse_question("SELECT HISTOGRAM(x, 3) FROM t", side.custodian.schema)
-        found = side.custodian.answer(replace(question, aggregates=(Aggregate("var", "x"),)), epsilon=1)
-        return [{"guarantee": found.guarantee.to_json(), "mechanism": found.mechanism}]
+        reply = side.custodian.answer(replace(question, aggregates=(Aggregate("var", "x"),)), epsilon=1)
+        return [{"guarantee": reply.guarantee.to_json(), "mechanism": reply.mechanism}]
 
-    try_plan(pair, "Query value", ask_by_value_without_text, "a variance in a histogram", found, seed=1)
-    assert found.faults == []
-    assert found.refused
+    try_plan(pair, "Query value", ask_by_value_without_text, "a variance in a histogram", results, seed=1)
+    assert results.faults == []
+    assert results.refused
 
 
 def test_values_are_changed_in_every_field(pairs: dict[str, Pair]) -> None:
@@ -362,11 +361,11 @@ class Dial:
             self.used += 1
             left = PLACES - 8 * self.width - 64 * self.used
             return (self.coins[self.turned] >> left & (2**64 - 1)).to_bytes(8, "big")
-        found = b""
+        taken = b""
         for _ in range(count // self.width):
             self.at += 1
-            found += (self.coins.get(self.at, TAILS) >> (PLACES - 8 * self.width)).to_bytes(self.width, "little")
-        return found
+            taken += (self.coins.get(self.at, TAILS) >> (PLACES - 8 * self.width)).to_bytes(self.width, "little")
+        return taken
 
 
 PLACES = 16 + 3 * 64
@@ -442,18 +441,18 @@ def test_the_coins_of_permute_and_flip_make_the_law_of_the_formula(levels: tuple
 
 def steps(sample_outputs: Callable[[int], int], words: int) -> dict[int, int]:
     """How many words lead to each outcome, for outcomes that rise or fall with the word: ends found by bisection."""
-    found: Counter[int] = Counter()
+    ends: Counter[int] = Counter()
 
     def between(low: int, high: int) -> None:
         if sample_outputs(low) == sample_outputs(high - 1):
-            found[sample_outputs(low)] += high - low
+            ends[sample_outputs(low)] += high - low
         else:
             middle = (low + high) // 2
             between(low, middle)
             between(middle, high)
 
     between(0, words)
-    return found
+    return ends
 
 
 class Words:
@@ -504,8 +503,8 @@ def test_a_refinement_bit_by_bit(truth: int) -> None:
         for each, mass in inside.items():
             if each >= 0:
                 chances[each] = Fraction(count, accepted) * Fraction(mass, whole)
-    found = [float(chances[at]) for at in range(8)]
-    assert np.exp(compute_weighted_logs(law)) == pytest.approx(found, rel=1e-12)
+    masses = [float(chances[at]) for at in range(8)]
+    assert np.exp(compute_weighted_logs(law)) == pytest.approx(masses, rel=1e-12)
 
 
 def _starts(sample_outputs: Callable[[int, int], int], words: int, outcome: int) -> Iterator[int]:
@@ -521,9 +520,9 @@ def assert_drawn_as_often(draws: np.ndarray, chances: dict[Any, float]) -> None:
 
     The bits are seeded, so that the test passes or fails for good.
     """
-    seen, total = Counter(map(tuple, draws.reshape(len(draws), -1).tolist())), len(draws)
+    counts, total = Counter(map(tuple, draws.reshape(len(draws), -1).tolist())), len(draws)
     for point, chance in chances.items():
-        count = seen[point if isinstance(point, tuple) else (point,)]
+        count = counts[point if isinstance(point, tuple) else (point,)]
         low = beta.ppf(RARE, count, total - count + 1) if count else 0.0
         high = beta.ppf(1 - RARE, count + 1, total - count) if count < total else 1.0
         assert low <= chance <= high, (point, chance, count / total)

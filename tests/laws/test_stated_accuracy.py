@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from discreet import Answer, Custodian, InvalidInput
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.custodian import preview_question
 from discreet.custodian.measure import ExactInputs, read_exact_inputs, sample_noisy_outputs
 from discreet.custodian.preview import Preview, build_preview
@@ -27,9 +27,8 @@ from discreet.measurements.selection import CandidateSelection
 from discreet.planner.options import build_query_options
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
-from discreet.query import to_sql
+from discreet.query import parse_question, to_sql
 from discreet.query.scan import MISSING_CODE
-from discreet.query.validate import parse_question
 from discreet.sample import write_registry
 from discreet.schema import Column
 from support import small_tables
@@ -115,8 +114,8 @@ class Tally:
     misses: int = 0
     draws: int = 0
 
-    def count(self, held: bool) -> None:
-        self.misses += not held
+    def count(self, is_hit: bool) -> None:
+        self.misses += not is_hit
         self.draws += 1
 
     @property
@@ -222,13 +221,13 @@ def _true_number(data: Data, question: Question) -> float | None:
             return float(codes.std(ddof=1)) * step
 
 
-def _number(found: re.Match[str]) -> float:
-    return float(found.group(1).replace(",", ""))
+def _number(match: re.Match[str]) -> float:
+    return float(match.group(1).replace(",", ""))
 
 
-def _is_within_stated(data: Data, question: Question, planned: Plan, drawn: Answer, stated: float) -> bool:
+def _is_within_stated(data: Data, question: Question, planned: Plan, answer: Answer, stated: float) -> bool:
     """Whether one answer is as near as was stated."""
-    value = drawn.rows[0][drawn.numbers[0]]
+    value = answer.rows[0][answer.numbers[0]]
     one = planned.measurements[0]
     if not isinstance(one, CandidateSelection):
         true = _true_number(data, question)
@@ -253,11 +252,11 @@ def _is_within_stated(data: Data, question: Question, planned: Plan, drawn: Answ
 def _read_stated(data: Data, question: Question, preview: Preview) -> float | None:
     """What a preview states, read from its printed sentence, for as many rows as there are; None where nothing."""
     for pattern in (RANKS, FEWER):
-        if found := pattern.search(preview.accuracy):
-            return _number(found)
+        if match := pattern.search(preview.accuracy):
+            return _number(match)
     if not preview.accuracy_by_rows:
-        found = WITHIN.search(preview.accuracy)
-        return None if found is None else _number(found)
+        match = WITHIN.search(preview.accuracy)
+        return None if match is None else _number(match)
     rows = len(_values(data, question))
     numbers = [one.within for one in preview.accuracy_by_rows if one.rows <= rows]
     return min(numbers, default=None)
@@ -268,9 +267,9 @@ def _try(data: Data, function: str, rng: random.Random, draws: int) -> list[Tall
     question = _random_question(data, function, rng)
     epsilon = round(10 ** rng.uniform(-1.5, 0.5), 4)
     schema = data.custodian.schema
-    more = {"delta": 1e-6} if "approx-dp" in schema.models and rng.random() < 0.3 else {}
+    delta_option = {"delta": 1e-6} if "approx-dp" in schema.models and rng.random() < 0.3 else {}
     query = parse_question(question.sql, schema)
-    planned = plan(schema, query, epsilon=epsilon, **more)
+    planned = plan(schema, query, epsilon=epsilon, **delta_option)
     preview = build_preview(planned, to_sql(query, schema))
     cells = planned.list_cells()
     secret = read_exact_inputs(planned, data.custodian._source, cells, query.where)
@@ -283,44 +282,46 @@ def _try(data: Data, function: str, rng: random.Random, draws: int) -> list[Tall
     expected = Tally(f"{question.sql} with rows", planned.confidence)
     within = None
     if preview.accuracy_by_rows and (count := len(_values(data, question))):
-        found = WITHIN.match(build_preview(plan(schema, query, epsilon=epsilon, rows=count, **more), "").accuracy)
-        assert found is not None
-        within = _number(found)
+        match = WITHIN.match(
+            build_preview(plan(schema, query, epsilon=epsilon, rows=count, **delta_option), "").accuracy
+        )
+        assert match is not None
+        within = _number(match)
     for _ in range(draws):
-        drawn = build_answer(planned, sample_noisy_outputs(planned, secret), question.sql, Fraction(1), 1, {})
+        answer = build_answer(planned, sample_noisy_outputs(planned, secret), question.sql, Fraction(1), 1, {})
         if function.startswith("HISTOGRAM"):
-            _count_bins(data, question, planned, drawn, stated, (before, after))
+            _count_bins(data, question, planned, answer, stated, (before, after))
             continue
         if stated is not None:
-            before.count(_is_within_stated(data, question, planned, drawn, stated))
+            before.count(_is_within_stated(data, question, planned, answer, stated))
         if within is not None:
-            expected.count(_is_within_stated(data, question, planned, drawn, within))
+            expected.count(_is_within_stated(data, question, planned, answer, within))
         true, span = (
             (
                 None
                 if question.function in {"MEDIAN", "QUANTILE", "MIN", "MAX", "MODE"}
                 else _true_number(data, question)
             ),
-            drawn.interval(),
+            answer.interval(),
         )
         if true is not None and span is not None:
             after.count(span[0] - 1e-9 <= true <= span[1] + 1e-9)  # type: ignore[index, operator]
             if preview.accuracy_by_rows:
-                found = WITHIN.match(drawn.accuracy)
-                assert found is not None, drawn.accuracy
-                near.count(_is_within_stated(data, question, planned, drawn, _number(found)))
+                match = WITHIN.match(answer.accuracy)
+                assert match is not None, answer.accuracy
+                near.count(_is_within_stated(data, question, planned, answer, _number(match)))
     return [one for one in (before, expected, after, near) if one.draws]
 
 
 def _count_bins(
-    data: Data, question: Question, planned: Plan, drawn: Answer, stated: float | None, tallies: tuple[Tally, Tally]
+    data: Data, question: Question, planned: Plan, answer: Answer, stated: float | None, tallies: tuple[Tally, Tally]
 ) -> None:
     """One bin of a histogram, the same in every draw."""
     codes, (key,) = _values(data, question), planned.query.keys
     column = data.column(question.column or "")
-    at = len(drawn.rows) // 3
+    at = len(answer.rows) // 3
     true = int(((codes - column.lower) // key.width == at).sum())
-    value, span = drawn.rows[at][drawn.numbers[0]], drawn.intervals(0.95)[at][drawn.numbers[0]]
+    value, span = answer.rows[at][answer.numbers[0]], answer.intervals(0.95)[at][answer.numbers[0]]
     assert isinstance(value, int | float)
     if stated is not None:
         tallies[0].count(abs(value - true) <= stated + 1e-9)
@@ -344,16 +345,16 @@ def _judge_together(by_function: dict[str, list[Tally]]) -> None:
 
 def _measure(data: Data, seed: int, questions: int, draws: int) -> None:
     rng = random.Random(seed)
-    found: dict[str, list[Tally]] = {}
+    tallies_by_function: dict[str, list[Tally]] = {}
     for function in FUNCTIONS:
         tallies = [tally for _ in range(questions) for tally in _try(data, function, rng, draws)]
         assert tallies, function
-        found[function] = tallies
+        tallies_by_function[function] = tallies
         misses, count = sum(one.misses for one in tallies), sum(one.draws for one in tallies)
         least = min(one.chance for one in tallies)
         print(f"{function}: {misses:,} misses of {count:,} draws, least chance {least:.2g}", flush=True)
-    _judge([one for tallies in found.values() for one in tallies])
-    _judge_together(found)
+    _judge([one for tallies in tallies_by_function.values() for one in tallies])
+    _judge_together(tallies_by_function)
 
 
 @pytest.mark.parametrize("name", ["registry", "adult"])
@@ -383,13 +384,13 @@ def _ask_by_accuracy(data: Data, rng: random.Random) -> str:
     rows = None if rng.random() < 0.2 or not size else size
     accuracy = f"±{distance:f} at {rng.choice(['90', '95', '99'])}%"
     try:
-        drawn = data.custodian.answer(question.sql, accuracy=accuracy, rows=rows, fresh=True)
+        answer = data.custodian.answer(question.sql, accuracy=accuracy, rows=rows, fresh=True)
     except (InvalidInput, BudgetExceeded):
         return "refused"
     confidence = float(accuracy.rpartition(" ")[2].rstrip("%")) / 100
-    low, high = drawn.interval(confidence)  # type: ignore[misc]
+    low, high = answer.interval(confidence)  # type: ignore[misc]
     assert (high - low) / 2 <= distance * (1 + 1e-9), (question.sql, accuracy, rows)  # type: ignore[operator]
-    assert not drawn.missed_accuracy
+    assert not answer.missed_accuracy
     return "kept"
 
 
@@ -412,25 +413,25 @@ def test_200_requested_accuracies_are_kept_or_refused(name: str, request: pytest
 def test_an_answer_that_misses_its_accuracy_says_so_first(registry: Data) -> None:
     """Where fewer rows are selected than the analyst expected."""
     question = "SELECT AVG(age) FROM registry WHERE hospital = 'Rowan' AND stay > 200"
-    drawn = registry.custodian.answer(question, accuracy="±0.5", rows=20_000)
-    low, high = drawn.interval()  # type: ignore[misc]
+    answer = registry.custodian.answer(question, accuracy="±0.5", rows=20_000)
+    low, high = answer.interval()  # type: ignore[misc]
     assert (high - low) / 2 > 0.5  # type: ignore[operator]
-    assert drawn.missed_accuracy.startswith("This answer is less accurate than the ±0.5 you requested")
-    assert str(drawn).startswith(drawn.missed_accuracy)
-    assert drawn.to_json()["missed_accuracy"] == drawn.missed_accuracy
-    assert "rows" not in drawn.accuracy
+    assert answer.missed_accuracy.startswith("This answer is less accurate than the ±0.5 you requested")
+    assert str(answer).startswith(answer.missed_accuracy)
+    assert answer.to_json()["missed_accuracy"] == answer.missed_accuracy
+    assert "rows" not in answer.accuracy
 
 
 def test_of_several_means_the_accuracy_of_one_is_not_stated(registry: Data) -> None:
     """Each has its own interval; where rows are chosen by their means, all hold at once (test_rows_chosen)."""
     groups = "SELECT hospital, AVG(age) FROM registry GROUP BY hospital"
     for layout in ("", "LIMIT 1", "ORDER BY 1 LIMIT 1"):
-        drawn = registry.custodian.answer(f"{groups} {layout}", epsilon=1)
-        assert drawn.accuracy.startswith("each group has its own interval")
+        answer = registry.custodian.answer(f"{groups} {layout}", epsilon=1)
+        assert answer.accuracy.startswith("each group has its own interval")
     for layout in ("ORDER BY AVG(age) DESC LIMIT 1", "HAVING AVG(age) > 1000"):
-        drawn = registry.custodian.answer(f"{groups} {layout}", epsilon=1)
+        answer = registry.custodian.answer(f"{groups} {layout}", epsilon=1)
         assert re.fullmatch(
-            r"with a .* 95 %, the intervals of all \d+ groups hold, also of those not shown", drawn.accuracy
+            r"with a .* 95 %, the intervals of all \d+ groups hold, also of those not shown", answer.accuracy
         )
 
 
@@ -458,8 +459,8 @@ def test_the_bound_of_a_mean_holds_and_is_near(neighbors: str, rows: int, share:
     wide = declared.column("score").upper
     bound = get_estimator(planned).half_width(0.95, rows)
     totals, draws = noisy.compute_inputs([(rows, round(rows * share * wide))])[0], 4000
-    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]))
-    values = [float(noisy.value(numbers)) for (numbers,) in drawn.numbers]
+    outputs = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]))
+    values = [float(noisy.value(numbers)) for (numbers,) in outputs.numbers]
     misses = sum(abs(one - share * wide / 2) > bound for one in values)
     assert binom.sf(misses - 1, draws, 0.05) > 1e-6
     if share != 0.5:
@@ -481,9 +482,9 @@ def test_no_interval_is_wider_than_its_bound(neighbors: str, aggregate: str, row
     meaning, high = get_estimator(planned), round(rows * share)
     bound, wide, draws = meaning.interval_bound(0.95), declared.column("score").upper, 300
     totals = noisy.compute_inputs([(rows, high * wide, high * wide**2)[: len(noisy.linear_query.measures)]])[0]
-    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]))
+    outputs = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]))
     misses = 0
-    for (numbers,) in drawn.numbers:
+    for (numbers,) in outputs.numbers:
         low, top = meaning.interval(numbers, 0.95)
         values = float(noisy.value(numbers))
         misses += max(top - values, values - low) > bound * (1 + 1e-9)

@@ -35,7 +35,7 @@ from discreet.priors.syntax import parse_shapes
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
-from discreet.schema.column import Value
+from discreet.schema.schema import Value
 from discreet.sources.memory import UNIT_KEY, MemorySource
 from support.small_tables import schema
 
@@ -95,7 +95,7 @@ def test_a_refined_trimmed_mean_stays_within_a_uniform_prior() -> None:
 class Drawn:
     """A random prior with ends, and what it holds possible, decided here and not by the package."""
 
-    given: str | Prior
+    stated_prior: str | Prior
     possible: Callable[[Fraction], bool]
     hull: Numbers
 
@@ -181,7 +181,7 @@ class Asked:
     schema: Schema
     column: Column
     text: str
-    more: dict[str, object]
+    options: dict[str, object]
     range: tuple[Fraction, Fraction, Fraction]
 
 
@@ -192,24 +192,24 @@ def random_total(chance: random.Random, number: int) -> Asked:
     ranges = {"COUNT(*)": (Fraction(0), Fraction(number), Fraction(1)), "SUM({})": (number * low, number * high, step)}
     ranges |= {"VAR({})": (Fraction(0), width**2 / 4, step), "STDDEV({})": (Fraction(0), width / 2, step)}
     relation = "replace-one" if text in TOTALS[-1:] else chance.choice(["add-remove", "replace-one"])
-    more: dict[str, object] = {"distance": chance.choice(["continuous", "continuous", "nominal"])}
+    options: dict[str, object] = {"distance": chance.choice(["continuous", "continuous", "nominal"])}
     asked = f"SELECT {text.format(column.name)} FROM t"
-    return Asked(build_schema(number, relation), column, asked, more, ranges.get(text, (low, high, step)))
+    return Asked(build_schema(number, relation), column, asked, options, ranges.get(text, (low, high, step)))
 
 
 def random_choice(chance: random.Random, number: int) -> Asked:
     """About one person, or a choice among values."""
     text, column = chance.choice(["", *CHOICES]), BY_NAME[chance.choice(["age", "income", "height", "born", "grade"])]
-    more: dict[str, object] = {}
+    options: dict[str, object] = {}
     if chance.random() < 0.3 and text != QUANTILES:
-        more["distance"] = "nominal" if column.categories else "continuous"
+        options["distance"] = "nominal" if column.categories else "continuous"
     elif text in CHOICES[:2] and chance.random() < 0.2:
-        more["interval"] = True
+        options["interval"] = True
     group = " GROUP BY sex" if chance.random() < 0.2 else ""
     asked = f"SELECT {text.format(column.name)} FROM t{group}" if text else f"SELECT {column.name} FROM t FOR UNIT 'p1'"
     small_schema = build_schema(number, chance.choice(["add-remove", "replace-one"]))
     return Asked(
-        small_schema, column, asked, more, (column.lower * column.step, column.upper * column.step, column.step)
+        small_schema, column, asked, options, (column.lower * column.step, column.upper * column.step, column.step)
     )
 
 
@@ -217,45 +217,45 @@ def one_round(chance: random.Random, count: int) -> int:
     """A random question with a random prior with ends; how many numbers were drawn from the prior, all possible."""
     number = chance.choice([9, 60])
     asked = (random_total if chance.random() < 0.4 else random_choice)(chance, number)
-    drawn = random_prior(chance, *asked.range, asked.column.kind == "date")
+    sampled_prior = random_prior(chance, *asked.range, asked.column.kind == "date")
     names = chance.sample(asked.column.categories, 3) if asked.column.categories else []
-    prior = json.dumps({name: at + 1 for at, name in enumerate(names)}) if names else drawn.given
+    prior = json.dumps({name: at + 1 for at, name in enumerate(names)}) if names else sampled_prior.stated_prior
     epsilon = chance.choice([Fraction(1, 10), 1, 8])
     try:
-        planned = plan(asked.schema, parse_sql(asked.text, asked.schema), epsilon, prior=prior, **asked.more)
+        planned = plan(asked.schema, parse_sql(asked.text, asked.schema), epsilon, prior=prior, **asked.options)
     except (InvalidInput, Unsupported):
         return 0  # no value of the column is possible, or there is no such question
     if not planned.uses_prior:
         return 0
     source = MemorySource(asked.schema, rows(chance, number))
-    found = draws(planned, source, count)
+    samples = draws(planned, source, count)
     if names:
-        assert set(found) <= set(names)
+        assert set(samples) <= set(names)
     else:
-        assert all(drawn.possible(number_of(value)) for value in found), (asked.text, prior, asked.more)
-        check_laws(planned, source, drawn)
-    return len(found)
+        assert all(sampled_prior.possible(number_of(value)) for value in samples), (asked.text, prior, asked.options)
+        check_laws(planned, source, sampled_prior)
+    return len(samples)
 
 
-def check_laws(planned: Plan, source: MemorySource, drawn: Drawn) -> None:
+def check_laws(planned: Plan, source: MemorySource, sampled_prior: Drawn) -> None:
     """What is believed before and after stays between the ends too: its mean is the headline."""
     cells = planned.list_cells()
     secret, reader = read_exact_inputs(planned, source, cells, planned.query.where), Decoder(planned)
     released = sample_noisy_outputs(planned, secret).numbers[0][0]
-    slack = 1e-9 * (1 + sum(abs(float(end)) for end in drawn.hull))
+    slack = 1e-9 * (1 + sum(abs(float(end)) for end in sampled_prior.hull))
     for law in (reader.plan.readings[0].get_stated_distribution(), reader.compute_posterior(0, released)):
         moments = () if law is None else (law.mean(), *law.interval(0.95))
-        assert all(drawn.hull[0] - slack <= end <= drawn.hull[1] + slack for end in moments), (
+        assert all(sampled_prior.hull[0] - slack <= end <= sampled_prior.hull[1] + slack for end in moments), (
             planned.query,
-            drawn.given,
+            sampled_prior.stated_prior,
         )
 
 
 def soak(seed: int, wanted: int, count: int) -> int:
-    chance, found = random.Random(seed), 0
-    while found < wanted:
-        found += one_round(chance, count)
-    return found
+    chance, value_count = random.Random(seed), 0
+    while value_count < wanted:
+        value_count += one_round(chance, count)
+    return value_count
 
 
 def test_a_few_hundred_answers_from_random_priors_with_ends_are_possible() -> None:
@@ -273,16 +273,16 @@ def test_every_answer_of_a_custodian_is_possible_and_says_why(tmp_path: Path) ->
     path = write_registry(tmp_path, patients=60)
     path.write_text(path.read_text().replace("individual_queries: no", "individual_queries: yes"))
     with Custodian.rehearse(path) as custodian:
-        for question, more in (
+        for question, options in (
             ("SELECT age FROM registry FOR UNIT '1'", {}),
             ("SELECT AVG(age) FROM registry", {"distance": "continuous"}),
             ("SELECT MEDIAN(age) FROM registry", {}),
             ("SELECT MAX(age) FROM registry", {"distance": "nominal"}),
             ("SELECT MODE(age) FROM registry", {}),
         ):
-            asked = custodian.preview(question, 1, prior="triangular(20, 22, 30)", **more)
+            asked = custodian.preview(question, 1, prior="triangular(20, 22, 30)", **options)
             for _ in range(6):
-                answer = custodian.answer(question, 1, prior="triangular(20, 22, 30)", fresh=True, **more)
+                answer = custodian.answer(question, 1, prior="triangular(20, 22, 30)", fresh=True, **options)
                 assert isinstance(answer.value, int | float)
                 assert 20 <= answer.value <= 30
                 assert isinstance(answer.headline, int | float)
@@ -440,13 +440,13 @@ def test_a_truth_beyond_the_ends_is_answered_by_what_is_nearest() -> None:
     """The answer is wrong then, and within the prior."""
     planned = asked_of_one("uniform(20, 30)")
     source = MemorySource(build_schema(10), [{UNIT_KEY: "p1", "age": 90}])
-    found = np.array([float(number_of(value)) for value in draws(planned, source, 400)])
-    assert found.max() <= 30
+    numbers = np.array([float(number_of(value)) for value in draws(planned, source, 400)])
+    assert numbers.max() <= 30
 
 
 def coverage(planned: Plan, small_schema: Schema, column: str, truths: list[int]) -> float:
     """How often the 95 % interval of a draw holds the truth it was drawn for."""
-    held = 0
+    hits = 0
     for truth in truths:
         source = MemorySource(small_schema, [{UNIT_KEY: "p1", column: truth}])
         cells, reader = planned.list_cells(), Decoder(planned)
@@ -454,8 +454,8 @@ def coverage(planned: Plan, small_schema: Schema, column: str, truths: list[int]
         law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
-        held += low <= truth <= high
-    return held / len(truths)
+        hits += low <= truth <= high
+    return hits / len(truths)
 
 
 @pytest.mark.parametrize(
@@ -473,8 +473,8 @@ def test_an_interval_of_wide_bins_holds_the_truth_as_often_as_it_says(
     """Truths drawn from the prior; but for five standard deviations, and the entropy is seeded."""
     small_schema, chance = build_schema(1), random.Random(7)
     planned = plan(small_schema, parse_sql(text, small_schema), epsilon, prior=f"uniform({truths[0]}, {truths[-1]})")
-    found = coverage(planned, small_schema, "income", [chance.choice(truths) for _ in range(count)])
-    assert found >= 0.95 - 5 * (0.95 * 0.05 / count) ** 0.5
+    share = coverage(planned, small_schema, "income", [chance.choice(truths) for _ in range(count)])
+    assert share >= 0.95 - 5 * (0.95 * 0.05 / count) ** 0.5
 
 
 def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
@@ -520,8 +520,8 @@ def test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_m
         small_schema, parse_sql(f"SELECT {function}(income) FROM t", small_schema), 1, prior="uniform(100000, 100010)"
     )
     assert planned.uses_prior
-    found = draws(planned, MemorySource(small_schema, rows(random.Random(5), 60)), 20)
-    assert all(100_000 <= number_of(value) <= 100_010 for value in found)
+    samples = draws(planned, MemorySource(small_schema, rows(random.Random(5), 60)), 20)
+    assert all(100_000 <= number_of(value) <= 100_010 for value in samples)
     assert "values outside 100,000 to 100,010 are impossible" in planned.prior_description
 
 
@@ -550,7 +550,7 @@ def test_a_weight_of_a_value_that_the_column_cannot_have_goes_to_no_other() -> N
 
 def errors_and_hits(planned: Plan, small_schema: Schema, truths: list[int]) -> tuple[np.ndarray, float]:
     """How far the posterior mean of a draw is from its truth, and how often the 95 % interval holds that."""
-    reader, away, held = Decoder(planned), [], 0
+    reader, away, hits = Decoder(planned), [], 0
     for truth in truths:
         cells = planned.list_cells()
         secret = read_exact_inputs(
@@ -560,8 +560,8 @@ def errors_and_hits(planned: Plan, small_schema: Schema, truths: list[int]) -> t
         assert law is not None
         low, high = law.interval(0.95)
         away.append(law.mean() - truth)
-        held += low <= truth <= high
-    return np.array(away), held / len(truths)
+        hits += low <= truth <= high
+    return np.array(away), hits / len(truths)
 
 
 MIXED = "0.98 uniform(2, 20) + 0.02 uniform(0, 50000)"
@@ -598,8 +598,8 @@ def test_an_interval_of_a_refined_total_holds_the_truth_as_often_as_it_says(
         distance=distance,
     )
     assert isinstance(planned.measurements[0], RefinedTotal)
-    _, held = errors_and_hits(planned, small_schema, [truth(chance) for _ in range(count)])
-    assert held >= 0.95 - 5 * (0.95 * 0.05 / count) ** 0.5
+    _, coverage_share = errors_and_hits(planned, small_schema, [truth(chance) for _ in range(count)])
+    assert coverage_share >= 0.95 - 5 * (0.95 * 0.05 / count) ** 0.5
 
 
 def test_the_stated_error_of_a_refined_total_is_the_real_one() -> None:
@@ -629,12 +629,14 @@ def test_what_a_draw_says_of_values_between_the_points_is_their_own_law(distance
     )
     one = planned.measurements[0]
     assert isinstance(one, RefinedTotal)
-    truths, drawn = one.refinement_prior.truths, one.refinement.prior
-    assert len(truths.lows) > 1.5 * len(drawn)
-    at = len(drawn) // 3
+    truths, grid_prior = one.refinement_prior.truths, one.refinement.prior
+    assert len(truths.lows) > 1.5 * len(grid_prior)
+    at = len(grid_prior) // 3
     after = compute_run_posterior(one.refinement, at, truths)
     middles = truths.lows + (truths.spans - 1) // 2
-    some = np.unique(np.concatenate((np.arange(0, len(middles), 97), np.abs(middles - drawn.index[at]).argsort()[:9])))
+    some = np.unique(
+        np.concatenate((np.arange(0, len(middles), 97), np.abs(middles - grid_prior.index[at]).argsort()[:9]))
+    )
     ratios = after[some] / (
         truths.used[some] * [likelihood(one.refinement, int(middles[small_schema]), at) for small_schema in some]
     )
@@ -667,7 +669,7 @@ def test_an_interval_of_a_mean_holds_values_between_the_steps() -> None:
 
 def held_and_error(one: RefinedTotal, chances: dict[Fraction, float]) -> tuple[float, float]:
     """How often the 95 % interval holds a truth of this law, and the error of the posterior mean: over all draws."""
-    prior, held, square = one.refinement.prior, 0.0, 0.0
+    prior, hit_share, square = one.refinement.prior, 0.0, 0.0
     posteriors = [one.posterior((int(place),)) for place in prior.index]
     means, (lows, highs) = (
         np.array([law.mean() for law in posteriors]),
@@ -676,10 +678,10 @@ def held_and_error(one: RefinedTotal, chances: dict[Fraction, float]) -> tuple[f
     for truth, chance in chances.items():
         law, number = one.refinement.distribution(truth), float(truth)
         factors = np.array([float(value) for value in law.factors.values])[law.blocks]  # type: ignore[attr-defined]
-        drawn = prior.mass / prior.total * factors
-        held += chance * float(drawn @ ((lows <= number) & (number <= highs)))
-        square += chance * float(drawn @ (means - number) ** 2)
-    return held, square**0.5
+        posterior = prior.mass / prior.total * factors
+        hit_share += chance * float(posterior @ ((lows <= number) & (number <= highs)))
+        square += chance * float(posterior @ (means - number) ** 2)
+    return hit_share, square**0.5
 
 
 @pytest.mark.parametrize(
@@ -710,8 +712,8 @@ def test_an_interval_of_a_refined_mean_holds_any_mean_between_the_ends_of_the_pr
     means = [place * apart for place in range(math.ceil(low / apart), math.floor(high / apart) + 1)]
     edges = np.array([float(mean) for mean in (*means, means[-1] + apart)]) - float(apart) / 2
     chances = shapes.terms[0].compute_cell_masses(edges) if shapes.terms[0].is_spread else np.ones(len(means))
-    held, error = held_and_error(one, dict(zip(means, (chances / chances.sum()).tolist(), strict=True)))
-    assert held >= 0.95
+    hit_share, error = held_and_error(one, dict(zip(means, (chances / chances.sum()).tolist(), strict=True)))
+    assert hit_share >= 0.95
     assert planned.expected_error == pytest.approx(error, rel=1e-3)
     assert set(one.refinement.prior.support) == set(means)
 

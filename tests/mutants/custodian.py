@@ -10,9 +10,9 @@ FAULTS = (
         "Parallel questions draw their large answers at the same time.",
         "The memory of 32 questions adds up in one worker, and little of it comes back.",
         "custodian/custodian.py",
-        """            with self._large_answer_slots if is_large else nullcontext():
+        """        with self._large_answer_slots if is_large else nullcontext():
 """,
-        "            with nullcontext():\n",
+        "        with nullcontext():\n",
         ("service/test_memory.py::test_few_large_answers_are_drawn_at_once",),
     ),
     Fault(
@@ -21,7 +21,7 @@ FAULTS = (
         "Who stops the process between the two, or times it, has looked for nothing.",
         "custodian/custodian.py",
         "        receipt = self._ledger.charge(charge, self._payable_caps)",
-        """        self._measure_plan(planned)
+        """        sample_noisy_outputs(planned, scan_rows(planned, self._source))
         receipt = self._ledger.charge(charge, self._payable_caps)""",
         ("service/test_service_early_reads.py::test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down",),
     ),
@@ -85,7 +85,7 @@ FAULTS = (
         "Averaging: the same question for nothing, again and again.",
         "custodian/custodian.py",
         "stored = receipt.answer or self._ledger.store(",
-        "stored = (receipt.answer and self._measure_plan(planned)) or self._ledger.store(",
+        "stored = (receipt.answer and self._make_outputs(planned, receipt)) or self._ledger.store(",
         ("unit/custodian/test_custodian.py::test_the_same_question_is_the_same_answer_for_nothing",),
     ),
     Fault(
@@ -160,7 +160,7 @@ FAULTS = (
         "refusal-of-another-search",
         "An accuracy that no epsilon reaches is refused by the search for a stored answer.",
         "The refusal names epsilon 10,000 where 0.01 is left, and an accuracy that this cannot reach.",
-        "custodian/preview.py",
+        "planner/planner.py",
         "            raise refusal from None\n",
         "            raise\n",
         ("unit/custodian/test_preview.py::test_an_accuracy_that_no_epsilon_reaches_is_refused_with_what_is_left",),

@@ -151,7 +151,7 @@ FAULTS = (
         "void-entries-stand-for-others",
         "A record that knows the number of an entry alone takes a void entry for it.",
         "An older copy that was restored with nothing forgotten is accepted, and forgets charges.",
-        "ledger/verify.py",
+        "ledger/connect.py",
         'bool(row.kind != "void" if known.hash is None',
         "bool(True if known.hash is None",
         ("unit/ledger/test_ledger.py::test_a_void_entry_hides_no_entry_of_which_only_the_number_is_known[sqlite]",),
@@ -540,7 +540,7 @@ FAULTS = (
         "A charge does not look for the last head that is known.",
         "A ledger set back in place forgets charges, and nobody notices.",
         "ledger/ledger.py",
-        """                verify.require_recorded_head(connection, self.id, dataset, head)
+        """                connect.require_recorded_head(connection, self.id, dataset, head)
             yield""",
         "                pass\n            yield",
         ("unit/ledger/test_ledger_replaced.py::test_a_ledger_that_is_set_back_in_place_is_refused[sqlite]",),
@@ -549,7 +549,7 @@ FAULTS = (
         "head-by-number-alone",
         "A recorded head is found by its number, whatever its hash.",
         "An older copy that was charged further is taken for the ledger.",
-        "ledger/verify.py",
+        "ledger/connect.py",
         'row.kind != "void" if known.hash is None else known.hash == row.hash',
         'row.kind != "void"',
         ("unit/ledger/test_ledger_replaced.py::test_a_ledger_that_is_set_back_in_place_is_refused[sqlite]",),
@@ -558,7 +558,7 @@ FAULTS = (
         "any-restore-is-a-way-out",
         "A restore that was accepted before excuses an older copy again.",
         "Whoever has restored once sets the ledger back as often as they like.",
-        "ledger/verify.py",
+        "ledger/connect.py",
         """        new_restores = [entry for entry, restore_hash in restores if restore_hash not in known_restores]
 """,
         """        new_restores = [entry for entry, restore_hash in restores]
@@ -572,7 +572,7 @@ FAULTS = (
         "restores-not-remembered",
         "A restore that the record had no need of is not remembered.",
         "A copy made after it is accepted later in place of a newer ledger.",
-        "ledger/verify.py",
+        "ledger/connect.py",
         """    all_restores = tuple(dict.fromkeys([*known_restores, *(restore_hash for _, restore_hash in restores)]))
 """,
         """    all_restores = known_restores

@@ -215,11 +215,8 @@ FAULTS = (
         "Only the custodian checks a query that was made by hand, not the planner.",
         "Any caller of the planner who forgets to check gives a promise that does not hold.",
         "planner/planner.py",
-        """    query = validate_query(query, schema)
-    _check_request(schema, query, request)
-""",
-        """    _check_request(schema, query, request)
-""",
+        "return _plan_once(schema, validate_query(query, schema), request)",
+        "return _plan_once(schema, CheckedQuery(query), request)",
         ("unit/query/test_validate.py::test_what_no_text_means_is_refused_at_every_door",),
     ),
     Fault(
@@ -236,7 +233,7 @@ FAULTS = (
         "tail-mixed-into-priors-with-ends",
         "A heavy tail is mixed into a prior with ends also where the answer is drawn from it.",
         "With uniform(20, 30) one answer in eighty about a person lies outside: an impossible value is returned.",
-        "priors/heavy_tail.py",
+        "priors/prior.py",
         """    return not (is_sampled and is_bounded) if tail is None else tail
 """,
         "    return tail is not False\n",
@@ -303,7 +300,7 @@ FAULTS = (
         "one-name-with-and-without-a-tail",
         "Where numbers of a prior are no values of the column, a stored answer has one name with a tail and without.",
         "With values outside 22 to 30 impossible, a stored 60 is told.",
-        "priors/heavy_tail.py",
+        "priors/prior.py",
         "        return 4 if tail else 3\n",
         "        return 3\n",
         ("laws/test_within_prior.py::test_an_answer_with_a_tail_is_not_told_to_who_asks_without_one",),
@@ -312,7 +309,7 @@ FAULTS = (
         "one-name-for-two-laws-of-a-heavy-prior",
         "A heavy prior whose numbers are no values of the column has the name that another law had before.",
         "An answer drawn by the other law is told, with a posterior that is not its own.",
-        "priors/heavy_tail.py",
+        "priors/prior.py",
         """        return 5 if has_moved_values else 1
 """,
         """        return 2 if has_moved_values else 1
@@ -411,7 +408,7 @@ FAULTS = (
         "one-name-for-shapes-and-points",
         "An answer drawn from a shape has the name of one that was drawn from the points of its grid.",
         "A stored answer of another law is told, and its posterior is that of this one.",
-        "priors/heavy_tail.py",
+        "priors/prior.py",
         """    return COARSE_GRID_RULES[tail]
 """,
         "    return 1 if tail else 2\n",
@@ -484,7 +481,7 @@ FAULTS = (
         "stated-errors-of-means-halved",
         "The stated error of a mean is half of what its noise makes it.",
         "A preview promises an accuracy that most answers do not have.",
-        "estimation/noisy_ratio.py",
+        "estimation/noisy_totals.py",
         "return self._bound_mean_distance(1 - (1 - part) * miss, rows)",
         "return self._bound_mean_distance(1 - (1 - part) * miss, 2 * rows)",
         ("laws/test_stated_accuracy.py::test_the_bound_of_a_mean_holds_and_is_near[add-remove-40-0.0]",),
@@ -502,9 +499,9 @@ FAULTS = (
         "custodian-states-a-probability-of-the-largest-mean",
         "Of a row that was chosen among several groups the accuracy of a single one is stated.",
         "What is said of all groups at once is computed from the one that is shown.",
-        "answers/build.py",
-        "single = released.compute_intervals(plan.confidence), len(noisy_result.cells) == 1",
-        "single = released.compute_intervals(plan.confidence), len(released.rows) == 1",
+        "answers/explain.py",
+        "is_single = shown.compute_intervals(plan.confidence), len(shown.noisy_result.cells) == 1",
+        "is_single = shown.compute_intervals(plan.confidence), len(shown.rows) == 1",
         ("laws/test_stated_accuracy.py::test_of_several_means_the_accuracy_of_one_is_not_stated",),
     ),
     Fault(
@@ -549,7 +546,7 @@ FAULTS = (
         "rows-taken-for-noisy-rows",
         "The bound of an interval forgets that the number of rows is noisy.",
         "An answer by its accuracy has a wider interval than was paid for.",
-        "estimation/noisy_ratio.py",
+        "estimation/noisy_totals.py",
         """        fewest = self._bound_noisy_rows(rows, EXCESS_PROBABILITY)
 """,
         """        fewest = rows
@@ -560,7 +557,7 @@ FAULTS = (
         "interval-of-everything-at-a-bound",
         "Where noise goes far beyond a bound of the column, its means are all in the interval.",
         "An answer by its accuracy misses it by chance, however many rows there are.",
-        "estimation/noisy_ratio.py",
+        "estimation/noisy_totals.py",
         """        inside += [estimate] if is_inside(estimate) else []
 """,
         """        inside += [estimate] if is_inside(estimate) else []

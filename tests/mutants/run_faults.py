@@ -132,11 +132,11 @@ def check(faults: Sequence[Fault], report: Told, workers: int = WORKERS) -> list
 
 def _by_file(faults: Iterable[Fault]) -> dict[str, list[str]]:
     """The tests of all faults, each once, by their files."""
-    found: dict[str, dict[str, None]] = {}
+    tests_by_file: dict[str, dict[str, None]] = {}
     for fault in faults:
         for test in fault.killers:
-            found.setdefault(file_of(test), {})[test] = None
-    return {file: list(tests) for file, tests in found.items()}
+            tests_by_file.setdefault(file_of(test), {})[test] = None
+    return {file: list(tests) for file, tests in tests_by_file.items()}
 
 
 def file_of(test: str) -> str:

@@ -34,9 +34,9 @@ def test_noise_wins_on_wider_ranges(width: str, epsilon: Fraction) -> None:
 
 def test_the_lines_cross_between_one_and_a_quarter_and_one_and_a_half() -> None:
     """Nearly wherever epsilon is: both gain by its square."""
-    found = find_crossing(ONE), find_crossing(TENTH)
-    assert found[0] == pytest.approx(1.43, abs=0.03)
-    assert found[1] == pytest.approx(1.38, abs=0.03)
+    crossings = find_crossing(ONE), find_crossing(TENTH)
+    assert crossings[0] == pytest.approx(1.43, abs=0.03)
+    assert crossings[1] == pytest.approx(1.38, abs=0.03)
 
 
 @pytest.mark.parametrize("width", ["0.25", "4", "64"])

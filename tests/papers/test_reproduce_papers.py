@@ -100,10 +100,10 @@ def test_pictures_are_drawn(reproduce_all: list[ReproducedTable], name: str) -> 
     charts = each.table.pictures(each.rows)
     assert charts
     for chart in charts:
-        drawn = chart.to_svg()
-        assert f">{chart.title}<" in unescape(drawn)
-        assert "NaN" not in drawn
-        assert "mark-line" in drawn or "mark-rect" in drawn
+        svg = chart.to_svg()
+        assert f">{chart.title}<" in unescape(svg)
+        assert "NaN" not in svg
+        assert "mark-line" in svg or "mark-rect" in svg
 
 
 # --- a fault is seen
@@ -178,10 +178,10 @@ def test_the_drawn_density_is_that_of_the_law(about: str, version: str, truth: f
     line = list_steps(mechanism.profile, truth)
     edges, heights = np.array([x for x, _ in line]), np.array([y for _, y in line])
     middles = (np.arange(603) + 0.5) / 603
-    drawn = heights[np.searchsorted(edges, middles, side="right") - 1]
-    assert np.count_nonzero(np.abs(law - drawn) > 1e-6) <= 5
-    held = sum(height * (right - left) for (left, height), (right, _) in pairwise(line))
-    assert held + float(mechanism.profile.atom) == pytest.approx(1, abs=1e-9)
+    density = heights[np.searchsorted(edges, middles, side="right") - 1]
+    assert np.count_nonzero(np.abs(law - density) > 1e-6) <= 5
+    mass = sum(height * (right - left) for (left, height), (right, _) in pairwise(line))
+    assert mass + float(mechanism.profile.atom) == pytest.approx(1, abs=1e-9)
     assert line[-1] == (1.0, line[-2][1])
 
 

@@ -74,9 +74,9 @@ def adult() -> Rows:
     return build_rows("adult.csv", PUBLIC)
 
 
-def sound(found: Rows) -> None:
+def sound(rows_by_table: Rows) -> None:
     """Nothing differs, no id is there twice, and every correction names an erratum that there is."""
-    rows = [row for each in found.values() for row in each]
+    rows = [row for each in rows_by_table.values() for row in each]
     assert rows
     assert [row.id for row in rows if row.verdict == "differs"] == []
     assert len({row.id for row in rows}) == len(rows)

@@ -19,5 +19,5 @@ def test_table_3_10_over_a_hundred_runs(k: int, method: str) -> None:
     """The mean, and with it the deviation, as near as with fewer runs."""
     find_shared_data("census.csv")
     printed = [float(text) for text in TABLE_3_10[k][METHODS.index(method)]]
-    found = measure_change(read_census(Data(FOLDER)), method, k, len(QUASI), 100)
-    assert list(found.figures) == pytest.approx(printed, rel=WITHIN[method])
+    change = measure_change(read_census(Data(FOLDER)), method, k, len(QUASI), 100)
+    assert list(change.figures) == pytest.approx(printed, rel=WITHIN[method])

@@ -23,12 +23,12 @@ def compare_centroids() -> dict[int, Comparison]:
     """MDAV's centroids beside the data, under the settings of the thesis: domains from 0 to 1.5 times the greatest."""
     find_shared_data("census.csv")
     table = read_four_columns(Data(FOLDER))
-    found = {}
+    differences = {}
     for k in TABLE_6_1:
         groups = microaggregate(table, k, scale="domain")
         released = table.put(*(compute_centroids(table[name], groups) for name in table))
-        found[k] = compare_release(table, released, NAMES, groups=groups, k=k)
-    return found
+        differences[k] = compare_release(table, released, NAMES, groups=groups, k=k)
+    return differences
 
 
 @pytest.mark.parametrize("k", TABLE_6_1)

@@ -13,9 +13,9 @@ from golden_copies.__main__ import AREAS, COPIES, REWRITE, compare, record
 def test_all_that_a_user_can_see_is_as_it_was(part: str, tmp_path: Path) -> None:
     """Nothing differs from the copies; what does is told with its lines, and how to write the copies anew."""
     record(tmp_path, AREAS[part])
-    found = [*compare(COPIES, tmp_path, AREAS[part])]
-    if found:
-        pytest.fail("\n\n".join([f"{len(found)} copies differ; {REWRITE}", *found]), pytrace=False)
+    differences = [*compare(COPIES, tmp_path, AREAS[part])]
+    if differences:
+        pytest.fail("\n\n".join([f"{len(differences)} copies differ; {REWRITE}", *differences]), pytrace=False)
 
 
 def test_every_copy_is_compared_by_one_of_the_tests() -> None:

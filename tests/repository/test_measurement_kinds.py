@@ -19,12 +19,12 @@ def list_kinds() -> set[str]:
     """Name every kind of measurement and of reading, and the two interfaces themselves."""
     for path in (PACKAGE / "measurements").glob("*.py"):
         importlib.import_module(f"discreet.measurements.{path.stem}")
-    kinds, found = [Measurement, Reading], set[str]()
+    kinds, leaves = [Measurement, Reading], set[str]()
     while kinds:
         kind = kinds.pop()
-        found.add(kind.__name__)
+        leaves.add(kind.__name__)
         kinds += kind.__subclasses__()
-    return found
+    return leaves
 
 
 def list_told_apart(source: str, kinds: set[str]) -> list[str]:

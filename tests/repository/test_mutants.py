@@ -60,11 +60,11 @@ def running(request: pytest.FixtureRequest) -> dict[str, set[str]]:
     """The tests of this run by their file; none unless it runs whole files."""
     if request.config.option.keyword or any("::" in asked for asked in request.config.args):
         return {}
-    found: dict[str, set[str]] = {}
+    tests_by_file: dict[str, set[str]] = {}
     for item in request.session.items:
         test = re.sub(r"^tests/|@[^@\]]*$", "", item.nodeid)  # pytest-xdist adds the group
-        found.setdefault(file_of(test), set()).add(test)
-    return found
+        tests_by_file.setdefault(file_of(test), set()).add(test)
+    return tests_by_file
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+from discreet.schema.yaml import list_keys
 from discreet.service import config, monitoring
 from discreet.service.config import read_config
 from discreet.service.worker import GRACE_SECONDS, MARGIN
@@ -18,19 +19,19 @@ SECTIONS = {"Unit", "Service", "Install"}
 
 def unit() -> dict[str, dict[str, str]]:
     """The unit's sections; a key is given once, and a line is a key with its value."""
-    found: dict[str, dict[str, str]] = {}
+    sections: dict[str, dict[str, str]] = {}
     for line in (PACKAGING / "discreet.service").read_text().splitlines():
         if not line or line.startswith("#"):
             continue
         if line.startswith("["):
-            section = found.setdefault(line.strip("[]"), {})
+            section = sections.setdefault(line.strip("[]"), {})
             continue
         key, equals, value = line.partition("=")
         assert equals
         assert re.fullmatch("[A-Za-z]+", key)
         assert key not in section
         section[key] = value
-    return found
+    return sections
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -62,12 +63,8 @@ def test_what_the_example_comments_out_is_what_holds_anyway(tmp_path: Path) -> N
 
 def test_the_example_shows_every_key() -> None:
     text = (PACKAGING / "service.yaml").read_text()
-    keys = (
-        *config.CONFIG_KEYS.allowed,
-        *config.LIMIT_KEYS.allowed,
-        *config.DATASET_KEYS.allowed,
-        *config.TLS_KEYS.allowed,
-    )
+    kinds = (config.Config, config.Limits, config.DatasetConfig, config.TLS)
+    keys = [key for kind in kinds for key in list_keys(kind).allowed]
     assert [key for key in keys if f"{key}:" not in text] == []
 
 
@@ -95,22 +92,22 @@ def test_the_unit_gives_requests_under_way_the_time_they_have() -> None:
 
 
 def test_the_container_is_made_of_what_is_here_and_installs_by_hash() -> None:
-    found = instructions()
-    copied = [shlex.split(words)[:-1] for name, words in found if name == "COPY" and "--from" not in words]
+    steps = instructions()
+    copied = [shlex.split(words)[:-1] for name, words in steps if name == "COPY" and "--from" not in words]
     paths = [path for words in copied for path in words]
     assert paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
-    installs = [words for name, words in found if name == "RUN" and " install " in words and "pip" in words]
+    installs = [words for name, words in steps if name == "RUN" and " install " in words and "pip" in words]
     assert ["--require-hashes" in words or "--no-deps" in words for words in installs] == [True, True]
 
 
 def test_the_container_runs_as_nobody_in_particular_and_can_be_asked_how_it_is() -> None:
-    found = dict(instructions())
-    assert found["USER"] == "10001"
-    assert '"discreet.service.health", "/var/lib/discreet/service.yaml"' in found["HEALTHCHECK"]
-    assert found["ENTRYPOINT"] == '["discreet"]'
-    assert found["CMD"] == '["serve", "--config", "/var/lib/discreet/service.yaml"]'
-    assert found["EXPOSE"] == str(read_config(PACKAGING / "service.yaml").port)
+    steps = dict(instructions())
+    assert steps["USER"] == "10001"
+    assert '"discreet.service.health", "/var/lib/discreet/service.yaml"' in steps["HEALTHCHECK"]
+    assert steps["ENTRYPOINT"] == '["discreet"]'
+    assert steps["CMD"] == '["serve", "--config", "/var/lib/discreet/service.yaml"]'
+    assert steps["EXPOSE"] == str(read_config(PACKAGING / "service.yaml").port)
 
 
 def test_the_page_on_operation_tells_of_every_field_of_the_log() -> None:

@@ -73,7 +73,7 @@ HEAVY |= {"pandas", "polars", "psycopg", "pyarrow", "pyspark", "rich", "scipy"}
 HEAVY |= {"sqlalchemy", "sqlglot", "typer", "yaml"}
 
 # Modules of `mechanisms` that are not mechanisms; every other one has its proof note beside it.
-NOT_MECHANISMS = {"__init__", "distribution", "entropy", "noise", "refinement_risk", "samplers", "selection_scores"}
+NOT_MECHANISMS = {"__init__", "distribution", "entropy", "noise", "refinement_risk", "samplers"}
 NOT_MECHANISMS |= {"sensitivity", "continuous_noise"}
 # Notes beside the one of their module, where it has several mechanisms.
 FURTHER_NOTES = {
@@ -92,6 +92,7 @@ LAYERS = (
     ("errors", "_version", "_lazy"),
     ("untrusted", "suggestions"),
     ("numeric",),
+    ("json_fields",),
     ("formatting",),
     ("privacy",),
     ("priors",),
@@ -219,8 +220,8 @@ PEERS += ("../benchmarks/peers/anjana", "../benchmarks/peers/pycanon")
 
 
 def test_imports_point_inwards() -> None:
-    found = [(module, one) for module in MODULES for one in outward_imports(module, MODULES[module].read_text())]
-    assert found == []
+    outward = [(module, one) for module in MODULES for one in outward_imports(module, MODULES[module].read_text())]
+    assert outward == []
 
 
 @pytest.mark.parametrize(
@@ -283,6 +284,22 @@ def test_every_public_name_is_there_and_seen_by_type_checkers(name: str) -> None
     assert {alias.asname for node in imports for alias in node.names} - {"__version__"} == set(loaded)
 
 
+@pytest.mark.parametrize("name", ["", ".constraints", ".mechanisms", ".sdc", ".synthetic", ".verification"])
+def test_every_method_of_a_public_class_says_what_it_does(name: str) -> None:
+    """Itself, also where it stands for one of a class above."""
+    namespace = importlib.import_module(f"discreet{name}")
+    public = [getattr(namespace, public) for public in namespace.__all__]
+    classes = {base for kind in public if isinstance(kind, type) for base in kind.__mro__}
+    silent = [
+        f"{kind.__name__}.{part}"
+        for kind in classes
+        if kind.__module__.startswith("discreet.")
+        for part, member in vars(kind).items()
+        if not part.startswith("_") and callable(function := getattr(member, "fget", member)) and not function.__doc__
+    ]
+    assert silent == []
+
+
 def test_public_namespaces_are_there_without_an_import() -> None:
     """`import discreet` is enough for `discreet.sdc`; `dir` shows the namespaces, and names that were never used."""
     code = "import discreet; print(discreet.sdc.swap_chances.__name__, *dir(discreet), *discreet.__all__, sep=chr(10))"
@@ -293,7 +310,7 @@ def test_public_namespaces_are_there_without_an_import() -> None:
 
 
 def test_randomness_enters_by_one_door() -> None:
-    assert [(module, found) for module in MODULES for found in randomness(module, MODULES[module].read_text())] == []
+    assert [(module, name) for module in MODULES for name in randomness(module, MODULES[module].read_text())] == []
 
 
 def test_only_faces_import_the_made_up_table() -> None:

@@ -241,7 +241,7 @@ def find_unseeded(source: str) -> list[str]:
 
 def test_no_test_has_a_generator_that_a_seed_does_not_reach() -> None:
     sources = {path: path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py") if path != Path(__file__)}
-    assert {path.name: found for path, source in sources.items() if (found := find_unseeded(source))} == {}
+    assert {path.name: unseeded for path, source in sources.items() if (unseeded := find_unseeded(source))} == {}
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ IN_MEMORY = "tells pairs of one run apart, and is not kept"
 OPTION_NAMES = (
     "sends options of a question by the names of the wire model, which SENT repeats; test_options.py compares"
 )
+SETTINGS = "keys of a service's configuration, which the example in packaging/ and its tests repeat"
 BUILTIN = "texts, numbers and lists of Python's own, whose form it keeps"
 ALLOWED: dict[str, tuple[str, int]] = {
     'value = import_module(f"{home}.{name}") if home == namespace else getattr(import': (LOADS, 1),
@@ -134,7 +135,7 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "content.append(repr(prior.shape))": (BUILTIN, 1),
     "if differing := { repr(inputs): pair for pair in islice(neighbors, count) if (in": (IN_MEMORY, 1),
     "return type(diversity)(*astuple(diversity))": (COPIES, 1),
-    "arguments = [getattr(self, name) for name in signature(type(self)).parameters]": (COPIES, 2),
+    "values = {name: getattr(self, name) for name in signature(type(self)).parameters": (COPIES, 2),
     "details = RemoteDetails(**vars(answer.details), dataset=dataset, body=body, docu": (COPIES, 2),
     "parameters = {field.name: getattr(choice, field.name) for field in fields(Quanti": (COPIES, 2),
     "first, *others = ( item for item in signature(run, eval_str=True).parameters.val": (OPTIONS, 1),
@@ -159,14 +160,22 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "options = {name: model.model_fields[name] for name in OPTION_READERS if name in ": (OPTION_NAMES, 2),
     "for option in fields(self):": (COPIES, 1),
     "value = getattr(self, option.name)": (COPIES, 1),
-    "return partial(type(self), **{option.name: getattr(self, option.name) for option": (COPIES, 2),
     "return PlanRequest(**{name: getattr(original, name) for name in OPTION_READERS},": (COPIES, 2),
     "return tuple(getattr(self, name) for name in NOISE_OPTIONS)": (READS_ATTRIBUTES, 1),
     "hints = get_type_hints(kind, include_extras=True)": (READS_ATTRIBUTES, 1),
     "return {option.name: hints[option.name].__metadata__[0] for option in fields(kin": (READS_ATTRIBUTES, 1),
     "return kind(*[_copy_part(getattr(value, field.name), depth + 1) for field in fie": (READS_ATTRIBUTES, 2),
-    "seconds = { name: _read_optional(pairs, name, _read_seconds, getattr(defaults, n": (READS_ATTRIBUTES, 1),
-    'return Limits(**integers, **seconds, least=_read_optional(pairs, "least", yaml.e': (READS_ATTRIBUTES, 1),
+    "value = getattr(self, item.attribute)": (READS_ATTRIBUTES, 1),
+    "own_fields, readers = {field.name: field for field in fields(cast(Any, cls))}, _": (READS_ATTRIBUTES, 1),
+    "return {name: _build_reader(hint) for name, hint in get_type_hints(kind).items()": (READS_ATTRIBUTES, 1),
+    "hints, words = get_type_hints(kind), _list_docstrings(kind)": (READS_ATTRIBUTES, 1),
+    "member = getattr(kind, item.attribute)": (READS_ATTRIBUTES, 1),
+    'hint = get_type_hints(function)["return"] if callable(function) else hints[item.': (READS_ATTRIBUTES, 1),
+    "required = tuple(field.name for field in fields(kind) if field.default is field.": (SETTINGS, 1),
+    "return MappingKeys(tuple(field.name for field in fields(kind)), required)": (SETTINGS, 1),
+    "pairs, hints = expect_closed_mapping(node, subject, list_keys(kind)), get_type_h": (SETTINGS, 1),
+    'datasets = tuple(DatasetConfig(**common | entry | {"schema": folder / entry["sch': (SETTINGS, 1),
+    'config = Config(**values | {"datasets": datasets})': (SETTINGS, 1),
     'return exp.Div(**parts, typed=True) if dialect == "postgres" else exp.IntDiv(**p': (OPTIONS, 2),
     'return ( f"import os\\n{fractions}\\nfrom discreet import Client\\n\\n" f\'with Clien': (CODE, 2),
     'return value if DECIMAL_PATTERN.fullmatch(value) else f"Fraction({value!r})"': (CODE, 1),
@@ -338,9 +347,9 @@ def test_distances_floors_and_errors_have_names_of_their_own() -> None:
     assert Distance.product(distances[:1]).stored_name == "product"
     floors = [Distinct(2).to_text(), Spread(0.5).to_text(), Closeness(0.25).to_text()]
     assert floors == ["distinct 2", "spread 1/2", "closeness 1/4"]
-    found = [InvalidInput, BudgetExceeded, Unsupported, Unavailable, ClaimFailed, Internal]
+    kinds = [InvalidInput, BudgetExceeded, Unsupported, Unavailable, ClaimFailed, Internal]
     names = "InvalidInput BudgetExceeded Unsupported Unavailable ClaimFailed Internal"
-    assert [one.stored_name for one in found] == names.split()
+    assert [one.stored_name for one in kinds] == names.split()
 
 
 def test_a_ledger_has_these_tables_and_entries(asked_dataset: Path) -> None:
@@ -389,8 +398,8 @@ def test_a_service_has_these_tables_and_takes_these_bodies(asked_dataset: Path, 
     assert " ".join(token) == "id analyst role created expires revoked valid token"
     assert tables(tmp_path / "service.db") == {name: " ".join(columns.split()) for name, columns in STORE.items()}
     kinds = {name: [getattr(models, name)] for name in SENT} | {"Publish": models.RELEASE_MODELS.values()}
-    found = {name: {field for model in kinds[name] for field in model.model_fields} for name in SENT}
-    assert found == {name: set(names.split()) for name, names in SENT.items()}
+    bodies = {name: {field for model in kinds[name] for field in model.model_fields} for name in SENT}
+    assert bodies == {name: set(names.split()) for name, names in SENT.items()}
 
 
 def test_documents_have_these_names(asked_dataset: Path) -> None:
@@ -414,8 +423,8 @@ def test_documents_have_these_names(asked_dataset: Path) -> None:
 
 
 def test_commands_have_these_names() -> None:
-    found: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(app)
     names = "init check ask preview budget history publish verify assess serve audit ledger token"
-    assert set(found.commands) == set(names.split())
-    assert set(found.commands["ledger"].commands) == {"verify", "backup", "restore", "upgrade"}
-    assert set(found.commands["token"].commands) == {"create", "list", "revoke", "grant", "ungrant"}
+    assert set(group.commands) == set(names.split())
+    assert set(group.commands["ledger"].commands) == {"verify", "backup", "restore", "upgrade"}
+    assert set(group.commands["token"].commands) == {"create", "list", "revoke", "grant", "ungrant"}

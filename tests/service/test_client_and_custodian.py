@@ -45,10 +45,10 @@ class Live:
 
     def spent(self, who: str = "ann") -> Fraction:
         """What an analyst, or with an empty name the data set, has spent purely."""
-        found = self.custodian.budget(who)[-2] if who else self.custodian.budget()[0]
-        assert (found.model, found.analyst) == ("dp", who or None)
-        assert found.epsilon is not None
-        return found.epsilon
+        balance = self.custodian.budget(who)[-2] if who else self.custodian.budget()[0]
+        assert (balance.model, balance.analyst) == ("dp", who or None)
+        assert balance.epsilon is not None
+        return balance.epsilon
 
 
 @contextmanager
@@ -56,11 +56,11 @@ def listening(folder: Path, jobs: bool = False) -> Iterator[Live]:
     """A service on a free port, with a runner of its jobs, until the test is over."""
     config = build_config(folder)
     schema = folder / "registry.yaml"
-    text = schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]")
-    text = text.replace("{epsilon: 3, delta: 1e-6}", "{epsilon: 300, delta: 1e-3}")
-    text = text.replace("{epsilon: 1, delta: 1e-7}", "{epsilon: 100, delta: 1e-4}")
-    text = text.replace("individual_queries: no", "individual_queries: yes")
-    schema.write_text(text)
+    schema_text = schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]")
+    schema_text = schema_text.replace("{epsilon: 3, delta: 1e-6}", "{epsilon: 300, delta: 1e-3}")
+    schema_text = schema_text.replace("{epsilon: 1, delta: 1e-7}", "{epsilon: 100, delta: 1e-4}")
+    schema_text = schema_text.replace("individual_queries: no", "individual_queries: yes")
+    schema.write_text(schema_text)
     config = replace(config, datasets=(DatasetConfig(schema, 0.05, jobs),))
     app, over = make_app(config), threading.Event()
     names = {"ann": "analyst", "bob": "analyst", "cus": "custodian"}
@@ -86,8 +86,8 @@ def listening(folder: Path, jobs: bool = False) -> Iterator[Live]:
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    with listening(tmp_path_factory.mktemp("live")) as found:
-        yield found
+    with listening(tmp_path_factory.mktemp("live")) as live_service:
+        yield live_service
 
 
 # The same calls.
@@ -131,8 +131,8 @@ def one_way(document: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("document", ASKED, ids=lambda document: str(document["question"])[:60])
 def test_an_answer_is_what_a_custodian_would_give(live: Live, document: dict[str, Any]) -> None:
     """Every field and every type of it, dates and all; the posterior as far as it is told."""
-    text = one_way(document)
-    theirs, ours = live.custodian.answer(analyst="ann", **text), live.client().answer(**text)
+    options = one_way(document)
+    theirs, ours = live.custodian.answer(analyst="ann", **options), live.client().answer(**options)
     assert isinstance(ours, Answer)
     assert replace(ours, cost=theirs.cost, stored=theirs.stored, spent=theirs.spent) == theirs
     assert [list(map(type, row.values())) for row in ours.rows] == [
@@ -145,8 +145,8 @@ def test_an_answer_is_what_a_custodian_would_give(live: Live, document: dict[str
 
 @pytest.mark.parametrize("document", ASKED[:10:3], ids=lambda document: str(document["question"])[:60])
 def test_a_preview_is_what_a_custodian_would_tell(live: Live, document: dict[str, Any]) -> None:
-    text = one_way(document)
-    assert live.client().preview(**text) == live.custodian.preview(analyst="ann", **text)
+    options = one_way(document)
+    assert live.client().preview(**options) == live.custodian.preview(analyst="ann", **options)
 
 
 def test_budget_history_and_chain_are_what_a_custodian_has(live: Live) -> None:
@@ -273,16 +273,18 @@ def passed_on(live: Live, script: ScriptedService, lost: bool) -> Step:
     """The service is asked, and its reply told or lost."""
 
     def step(handler: BaseHTTPRequestHandler) -> None:
-        seen = script.seen[-1]
+        request = script.seen[-1]
         connection = http.client.HTTPConnection(live.address.removeprefix("http://"))
         try:
-            connection.request(seen.method, seen.path, seen.body or None, {**seen.headers, "host": "127.0.0.1"})
-            found = connection.getresponse()
-            body = found.read()
+            connection.request(
+                request.method, request.path, request.body or None, {**request.headers, "host": "127.0.0.1"}
+            )
+            live_reply = connection.getresponse()
+            body = live_reply.read()
         finally:
             connection.close()
         if not lost:
-            build_raw_reply(body, found.status)(handler)
+            build_raw_reply(body, live_reply.status)(handler)
 
     return step
 
@@ -375,9 +377,9 @@ def test_expected_errors_are_what_a_custodian_would_tell(live: Live) -> None:
 
 
 def test_a_sweep_is_brought_with_its_report(live: Live, tmp_path: Path) -> None:
-    found = live.client("cus").sweep([5, 20], "ir-swap", tmp_path / "sweep.html")
-    assert [(point.method, point.k) for point in found.points] == [("ir-swap", 5), ("ir-swap", 20)]
-    assert found.words.startswith(("Take ir-swap", "No point"))
+    sweep = live.client("cus").sweep([5, 20], "ir-swap", tmp_path / "sweep.html")
+    assert [(point.method, point.k) for point in sweep.points] == [("ir-swap", 5), ("ir-swap", 20)]
+    assert sweep.words.startswith(("Take ir-swap", "No point"))
     assert "<html" in (tmp_path / "sweep.html").read_text()
     with pytest.raises(InvalidInput, match="is there already"):
         live.client("cus").sweep([5], "ir-swap", tmp_path / "sweep.html")

@@ -132,7 +132,7 @@ def running(folder: Path) -> Iterator[tuple[str, dict[str, str], Store]]:
     schema = folder / "registry.yaml"
     schema.write_text(schema.read_text().replace("epsilon: 3,", "epsilon: 1000,"))
     app = make_app(config)
-    tokens = {name: create_token(app.service.store, name, role, 30, given)[1] for name, role, given in WHO}
+    tokens = {name: create_token(app.service.store, name, role, 30, datasets)[1] for name, role, datasets in WHO}
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()  # who comes before it is served waits
@@ -158,17 +158,17 @@ def watched_service(browser: Browser, folder: Path) -> Iterator[Live]:
     """A service whose pages must do nothing that they should not."""
     with running(folder) as (home, tokens, store):
         seen = Seen(home)
-        found = Live(home, tokens, store, load_schema(folder / "registry.yaml"), browser, seen)
-        yield found
-        found.close()
+        live_console = Live(home, tokens, store, load_schema(folder / "registry.yaml"), browser, seen)
+        yield live_console
+        live_console.close()
     assert seen.faults == []
 
 
 @pytest.fixture
 def live(browser: Browser, tmp_path: Path) -> Iterator[Live]:
     """A service of the test's own."""
-    with watched_service(browser, tmp_path) as found:
-        yield found
+    with watched_service(browser, tmp_path) as live_console:
+        yield live_console
 
 
 @dataclass(frozen=True)
@@ -328,12 +328,12 @@ def test_a_drawing_changes_only_what_it_is_drawn_over(page: Page) -> None:
 def test_other_bars_keep_what_was_drawn_and_what_was_typed(page: Page) -> None:
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
     page.click("text=Start with a bell")
-    drawn = page.input_value("#prior")
+    drawn_prior = page.input_value("#prior")
     page.select_option("#prior-bins", "16")
     read = "bins => bins.map((bin) => Number(bin.getAttribute('aria-valuenow')))"
     heights = page.locator(".bin").evaluate_all(read)
     assert (len(heights), max(heights)) == (16, 90)
-    assert page.input_value("#prior") not in {"", drawn}
+    assert page.input_value("#prior") not in {"", drawn_prior}
     page.fill("#prior", "normal(120, 20)")
     expect(page.locator("[data-part=reading]")).to_contain_text("about 120")
     page.select_option("#prior-bins", "8")
@@ -507,12 +507,12 @@ def test_a_preview_says_what_its_error_is_of_and_what_is_public(page: Page) -> N
 def test_ends_of_a_drawing_that_make_no_line_change_nothing(page: Page) -> None:
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
     page.click("text=Start with a bell")
-    drawn = page.input_value("#prior")
+    drawn_prior = page.input_value("#prior")
     for end, words in (("-5", "From must be below To"), ("many", "To must be a number"), ("", "To must be a number")):
         page.fill("#prior-to", end)
         page.locator("#prior-to").blur()
         expect(page.locator("[data-part=ends]")).to_contain_text(words)
-        assert page.input_value("#prior") == drawn
+        assert page.input_value("#prior") == drawn_prior
     page.fill("#prior-to", "300")
     page.locator("#prior-to").blur()
     expect(page.locator("[data-part=ends]")).to_be_hidden()
@@ -718,8 +718,8 @@ def grave(page: Page, **options: Any) -> list[str]:
     """What axe finds that keeps people from using a page."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
-    found = page.evaluate(VIOLATIONS, {"resultTypes": ["violations"], **options})
-    wrong = [one for one in found if one["impact"] in GRAVE]
+    violations = page.evaluate(VIOLATIONS, {"resultTypes": ["violations"], **options})
+    wrong = [one for one in violations if one["impact"] in GRAVE]
     return [f"{page.url}: {one['id']}: {one['nodes'][0]['html'][:200]}" for one in wrong]
 
 
@@ -727,14 +727,14 @@ def faults_of(page: Page) -> list[str]:
     """What is wrong with a page: all rules in one theme, and in the other those of colours, which is all it changes."""
     first, second = THEMES
     page.emulate_media(color_scheme=first)
-    found = grave(page)
+    faults = grave(page)
     page.emulate_media(color_scheme=second)
-    found += grave(page, runOnly=["cat.color"])
+    faults += grave(page, runOnly=["cat.color"])
     page.set_viewport_size(PHONE)
     if page.evaluate("document.documentElement.scrollWidth") > PHONE["width"]:
-        found.append(f"{page.url} is wider than a phone")
+        faults.append(f"{page.url} is wider than a phone")
     page.set_viewport_size(WIDE)
-    return found
+    return faults
 
 
 CHOSEN = [
@@ -804,11 +804,11 @@ def test_a_drawing_becomes_a_prior_that_the_service_reads(page: Page, unspent: L
     """Bars of every height, some of them 0: the text is read, and its law is the drawing."""
     page.fill("#question", f"SELECT {what} FROM registry WHERE age > 20")
     page.click("text=Start with a bell")
-    text = page.input_value("#prior")
+    prior_text = page.input_value("#prior")
     if what.startswith("MODE"):
-        assert len(parse_weights(text)) == len(unspent.schema["columns"][what[5:-1]]["categories"])
+        assert len(parse_weights(prior_text)) == len(unspent.schema["columns"][what[5:-1]]["categories"])
     else:
-        assert len(parse_shapes(text, dates="admitted" in what).terms) > 10
+        assert len(parse_shapes(prior_text, dates="admitted" in what).terms) > 10
     expect(page.locator("[data-part=reading]")).to_contain_text("The planner reads it")
     preview_question(page)
 

@@ -32,12 +32,12 @@ class Inline(HTMLParser):
         self._inside = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.found += [f"<{tag} {name}>" for name in given if name == "style" or name.startswith("on")]
+        attributes = dict(attrs)
+        self.found += [f"<{tag} {name}>" for name in attributes if name == "style" or name.startswith("on")]
         self.found += [f"<{tag} {name}={attr}>" for name, attr in attrs if (attr or "").startswith("javascript:")]
         self.found += [f"<{tag}>"] if tag in {"style", "iframe", "object", "embed", "base"} else []
         if tag in {"script", "link", "img"}:
-            self.sources.append(given.get("src") or given.get("href") or "inline")
+            self.sources.append(attributes.get("src") or attributes.get("href") or "inline")
         self._inside = tag if tag == "script" else ""
 
     def handle_endtag(self, tag: str) -> None:  # noqa: ARG002 (the parser's own name)
@@ -49,29 +49,29 @@ class Inline(HTMLParser):
 
 
 def parse_page(path: Path) -> Inline:
-    found = Inline()
-    text = path.read_text(encoding="utf-8").replace("{{ assets }}/", "/console/assets/")
-    found.feed(re.sub(r"\{%.*?%\}", "", text, flags=re.S))
-    return found
+    page = Inline()
+    template = path.read_text(encoding="utf-8").replace("{{ assets }}/", "/console/assets/")
+    page.feed(re.sub(r"\{%.*?%\}", "", template, flags=re.S))
+    return page
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_a_page_has_no_inline_script_style_or_handler(path: Path) -> None:
-    found = parse_page(path)
-    assert found.found == []
-    assert all(source.startswith("/console/assets/") for source in found.sources)
-    assert {source.rpartition("/")[2] for source in found.sources} <= set(read_own_assets())
+    page = parse_page(path)
+    assert page.found == []
+    assert all(source.startswith("/console/assets/") for source in page.sources)
+    assert {source.rpartition("/")[2] for source in page.sources} <= set(read_own_assets())
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_a_page_is_escaped_throughout(path: Path) -> None:
     """Autoescaping is on, and nothing in a template turns it off."""
-    text = path.read_text(encoding="utf-8")
+    page_source = path.read_text(encoding="utf-8")
     environment = build_environment()
     assert environment.autoescape is True
-    assert not re.search(r"\|\s*(safe|forceescape|xmlattr)\b|autoescape|Markup", text)
+    assert not re.search(r"\|\s*(safe|forceescape|xmlattr)\b|autoescape|Markup", page_source)
     # An attribute without quotes could be left by a space.
-    assert not re.search(r"\s[a-z-]+=\{\{", text)
+    assert not re.search(r"\s[a-z-]+=\{\{", page_source)
 
 
 def test_text_that_looks_like_markup_stays_text() -> None:
@@ -93,18 +93,18 @@ def test_a_name_that_is_not_there_is_an_error() -> None:
     "path", [*PAGES, *SCRIPTS, *ASSET_DIR.glob("*.css"), *ASSET_DIR.glob("*.svg")], ids=lambda path: path.name
 )
 def test_nothing_comes_from_elsewhere(path: Path) -> None:
-    text = path.read_text(encoding="utf-8").replace(NAMESPACE, "")
-    assert ADDRESS.findall(text) == []
-    assert "@import" not in text
+    source = path.read_text(encoding="utf-8").replace(NAMESPACE, "")
+    assert ADDRESS.findall(source) == []
+    assert "@import" not in source
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_never_makes_markup_or_code_of_text(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+    source = path.read_text(encoding="utf-8")
     for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "DOMParser"):
-        assert way not in text
-    assert not re.search(r"setAttribute\(\s*[\"'](style|on)", text)
-    assert not re.search(r"setTimeout\(\s*[\"'`]", text)
+        assert way not in source
+    assert not re.search(r"setAttribute\(\s*[\"'](style|on)", source)
+    assert not re.search(r"setTimeout\(\s*[\"'`]", source)
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
@@ -130,9 +130,9 @@ def test_what_epsilon_buys_is_never_told_too_small() -> None:
 
 
 def colours() -> dict[str, tuple[str, str]]:
-    text = (ASSET_DIR / "console.css").read_text(encoding="utf-8")
-    found = re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", text)
-    return {name: (light, dark) for name, light, dark in found}
+    stylesheet = (ASSET_DIR / "console.css").read_text(encoding="utf-8")
+    pairs = re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", stylesheet)
+    return {name: (light, dark) for name, light, dark in pairs}
 
 
 def luminance(colour: str) -> float:
@@ -156,8 +156,8 @@ def luminance(colour: str) -> float:
 )
 def test_text_can_be_read(ink: str, ground: str, theme: int) -> None:
     """The contrast of every pair that text has is at least 4.5, in both themes."""
-    found = colours()
-    one, two = sorted((luminance(found[ink][theme]), luminance(found[ground][theme])))
+    themes = colours()
+    one, two = sorted((luminance(themes[ink][theme]), luminance(themes[ground][theme])))
     assert (two + 0.05) / (one + 0.05) >= 4.5
 
 
@@ -173,21 +173,21 @@ def test_a_copied_python_call_asks_the_same() -> None:
         "fresh": True,
         "interval": True,
     }
-    text = analyst_pages.format_python_code("http://127.0.0.1:1", "re'gistry", True, asked)
-    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    code = analyst_pages.format_python_code("http://127.0.0.1:1", "re'gistry", True, asked)
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
     (answer,) = [call for call in calls if getattr(call.func, "attr", "") == "answer"]
     assert ast.literal_eval(answer.args[0]) == HOSTILE
-    given = {one.arg: ast.unparse(one.value) for one in answer.keywords}
-    assert given == {"epsilon": "0.1", "delta": "Fraction('1/1000')", "prior": "'{\"a\": 1}'", "interval": "True"}
-    assert "from fractions import Fraction" in text
+    keywords = {one.arg: ast.unparse(one.value) for one in answer.keywords}
+    assert keywords == {"epsilon": "0.1", "delta": "Fraction('1/1000')", "prior": "'{\"a\": 1}'", "interval": "True"}
+    assert "from fractions import Fraction" in code
 
 
 def test_a_copied_number_is_only_ever_a_number() -> None:
-    text = analyst_pages.format_python_code(
+    code = analyst_pages.format_python_code(
         "http://127.0.0.1:1", "t", False, {"question": "q", "epsilon": "__import__('os')"}
     )
     (answer,) = [
-        n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "answer"
+        n for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "answer"
     ]
     assert ast.unparse(answer.keywords[0].value) == "Fraction(\"__import__('os')\")"
 

@@ -25,20 +25,20 @@ LAST = "this is the last custodian's token; make another first"
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[InProcessService]:
-    with run_service(build_config(tmp_path)) as found:
-        yield found
+    with run_service(build_config(tmp_path)) as fresh_service:
+        yield fresh_service
 
 
 @pytest.fixture(scope="module")
 def unspent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
     """A service that several tests look at, and none changes."""
-    with run_service(build_config(tmp_path_factory.mktemp("unspent"))) as found:
-        yield found
+    with run_service(build_config(tmp_path_factory.mktemp("unspent"))) as unspent_service:
+        yield unspent_service
 
 
 def tokens(service: InProcessService, who: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = service.get("cus", "/v1/tokens").json()["tokens"]
-    return [one for one in found if one["analyst"] == who]
+    states: list[dict[str, Any]] = service.get("cus", "/v1/tokens").json()["tokens"]
+    return [one for one in states if one["analyst"] == who]
 
 
 def test_the_last_custodian_cannot_be_locked_out(service: InProcessService) -> None:
@@ -74,10 +74,10 @@ def test_a_form_that_is_sent_twice_makes_one_token(service: InProcessService) ->
     key = re.search(r'name="key" value="([^"]*)"', cus.get(ACCESS).text)
     assert key is not None
     form = {"form_token": cus.token, "key": key[1], "analyst": "eve", "role": "analyst", "days": "3"}
-    result, again = (cus.client.post(f"{ACCESS}/tokens", data=form) for _ in range(2))
-    assert (result.status_code, again.status_code) == (201, 400)
-    assert "made already" in alert(again.text)
-    assert re.search(r"dsc_[A-Za-z0-9_-]{43}", again.text) is None
+    first, second = (cus.client.post(f"{ACCESS}/tokens", data=form) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 400)
+    assert "made already" in alert(second.text)
+    assert re.search(r"dsc_[A-Za-z0-9_-]{43}", second.text) is None
     assert [one["id"] for one in tokens(service, "eve")] == [key[1]]
     assert f'<code class="whole">{key[1][:16]}<wbr>{key[1][16:]}</code>' in cus.get(ACCESS).text
     unkeyed = cus.client.post(f"{ACCESS}/tokens", data=form | {"key": "mine"})
@@ -148,13 +148,13 @@ def test_a_preview_tells_of_fields_that_do_not_belong_to_the_method(
 
 
 def test_a_preview_tells_where_k_is_not_used(unspent: InProcessService) -> None:
-    seen = Browser(unspent, "cus").send(f"{PUBLISH}/preview", RECIPE | {"k": "5"}, PUBLISH)
-    assert "Warning: K is not used for" in seen.text
+    preview = Browser(unspent, "cus").send(f"{PUBLISH}/preview", RECIPE | {"k": "5"}, PUBLISH)
+    assert "Warning: K is not used for" in preview.text
 
 
 def test_a_weaker_recipe_is_previewed_without_a_job(unspent: InProcessService) -> None:
-    seen = Browser(unspent, "cus").send(f"{PUBLISH}/preview", {"method": "mdav", "k": "5"}, PUBLISH)
-    assert (seen.status_code, "mdav can be tried" in seen.text) == (200, True)
+    preview = Browser(unspent, "cus").send(f"{PUBLISH}/preview", {"method": "mdav", "k": "5"}, PUBLISH)
+    assert (preview.status_code, "mdav can be tried" in preview.text) == (200, True)
     assert unspent.get("cus", "/v1/jobs").json()["jobs"] == []
 
 
@@ -165,15 +165,15 @@ def test_a_release_is_told_in_the_log_with_who_and_where(service: InProcessServi
         places.append(cus.send(f"{PUBLISH}/release", recipe | {"sure": "yes"}, PUBLISH).headers["location"])
         assert run_next_job(service.app.service, "runner")
     service.post("ann", f"{HOME}/answers", COUNT)
-    seen = cus.get(KEEPING).text
-    assert all(f'<a href="{place}">' in seen for place in places)
-    assert seen.count('<td data-head="Who">custodian</td>') == 2
-    assert "The account custodian pays for released files" in seen
-    assert "so numbers skip" in seen
-    assert "0.1 of 1 spent, 0.9 left" in seen
+    overview = cus.get(KEEPING).text
+    assert all(f'<a href="{place}">' in overview for place in places)
+    assert overview.count('<td data-head="Who">custodian</td>') == 2
+    assert "The account custodian pays for released files" in overview
+    assert "so numbers skip" in overview
+    assert "0.1 of 1 spent, 0.9 left" in overview
     flags = service.get("cus", f"{HOME}/budget").json()["budget"][0]["flags"]
     assert flags
-    assert len(re.findall(r'<p class="warning">', seen)) == len(flags)
+    assert len(re.findall(r'<p class="warning">', overview)) == len(flags)
 
 
 def test_a_failed_job_tells_whether_it_was_charged() -> None:
@@ -204,9 +204,9 @@ def test_a_failed_release_says_so_on_its_page(service: InProcessService) -> None
 
 def test_what_is_not_there_is_told_for_people(unspent: InProcessService) -> None:
     bob = Browser(unspent, "bob")
-    seen = bob.get(ASK)
-    assert alert(seen.text) == "there is nothing here that you may see; go to your data sets."
-    assert "/v1/" not in alert(seen.text)
+    refusal = bob.get(ASK)
+    assert alert(refusal.text) == "there is nothing here that you may see; go to your data sets."
+    assert "/v1/" not in alert(refusal.text)
 
 
 def test_a_browser_at_the_root_is_led_to_the_console(unspent: InProcessService) -> None:

@@ -26,15 +26,15 @@ QUESTION = {"question": COUNT["question"], "how": "epsilon", "size": "0.1"}
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[InProcessService]:
-    with run_service(build_config(tmp_path)) as found:
-        yield found
+    with run_service(build_config(tmp_path)) as fresh_service:
+        yield fresh_service
 
 
 @pytest.fixture(scope="module")
 def unspent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
     """A service that several tests look at, and none changes."""
-    with run_service(build_config(tmp_path_factory.mktemp("unspent"))) as found:
-        yield found
+    with run_service(build_config(tmp_path_factory.mktemp("unspent"))) as unspent_service:
+        yield unspent_service
 
 
 class Browser:
@@ -46,22 +46,22 @@ class Browser:
         self.token = ""
 
     def get(self, path: str) -> Any:
-        seen = self.client.get(path)
-        found = re.search(r'<meta name="form-token" content="([^"]*)">', seen.text)
-        self.token = found[1] if found else ""
-        return seen
+        page = self.client.get(path)
+        form_token = re.search(r'<meta name="form-token" content="([^"]*)">', page.text)
+        self.token = form_token[1] if form_token else ""
+        return page
 
     def send(self, path: str, fields: dict[str, Any], page: str | None = None) -> Any:
         """Fill in a form of a page and send it."""
-        seen = self.get(page or path)
-        key = re.search(r'name="key" value="([^"]*)"', seen.text)
+        shown_page = self.get(page or path)
+        key = re.search(r'name="key" value="([^"]*)"', shown_page.text)
         return self.client.post(path, data={"form_token": self.token, "key": key[1] if key else ""} | fields)
 
 
-def alert(text: str) -> str:
-    found = re.search(r'role="alert"[^>]*><p>(.*?)</p>', text, re.S)
-    assert found is not None
-    return unescape(found[1]).lower()
+def alert(html: str) -> str:
+    message = re.search(r'role="alert"[^>]*><p>(.*?)</p>', html, re.S)
+    assert message is not None
+    return unescape(message[1]).lower()
 
 
 def spent(service: InProcessService) -> str:
@@ -80,10 +80,10 @@ def paths(method: str) -> list[str]:
         "{named}": "0",
         "{rest:path}": "nowhere",
     }
-    found = [str(getattr(route, "path", "")).replace("{name}", "console.css") for route in routes]
+    addresses = [str(getattr(route, "path", "")).replace("{name}", "console.css") for route in routes]
     for name, value in filled.items():
-        found = [path.replace(name, value) for path in found]
-    return found
+        addresses = [path.replace(name, value) for path in addresses]
+    return addresses
 
 
 OPEN = {"/console", "/console/", "/console/explain/epsilon", "/console/sign-in"}
@@ -130,8 +130,8 @@ def test_every_page_needs_somebody(unspent: InProcessService) -> None:
     """Whoever is not signed in is shown where to, whatever the page; only what is about nothing is open."""
     for method in ("GET", "POST"):
         for path in set(paths(method)) - OPEN:
-            seen = unspent.client.request(method, path, follow_redirects=False)
-            assert (seen.status_code, seen.headers.get("location")) == (303, "/console/"), path
+            reply = unspent.client.request(method, path, follow_redirects=False)
+            assert (reply.status_code, reply.headers.get("location")) == (303, "/console/"), path
 
 
 def test_the_custodians_pages_are_for_custodians(unspent: InProcessService) -> None:
@@ -139,16 +139,16 @@ def test_the_custodians_pages_are_for_custodians(unspent: InProcessService) -> N
     ann.get("/console/datasets")
     for method in ("GET", "POST"):
         for path in [one for one in paths(method) if one.startswith("/console/custodian")]:
-            seen = ann.client.request(method, path, data={"form_token": ann.token} if method == "POST" else None)
-            assert seen.status_code == 403, path
-            assert "for the custodian" in alert(seen.text)
+            refusal = ann.client.request(method, path, data={"form_token": ann.token} if method == "POST" else None)
+            assert refusal.status_code == 403, path
+            assert "for the custodian" in alert(refusal.text)
 
 
 def test_what_is_not_granted_and_what_is_not_there_look_the_same(unspent: InProcessService) -> None:
     bob = Browser(unspent, "bob")
-    for more in ("", "/history", "/compare", "/answers/x"):
+    for place in ("", "/history", "/compare", "/answers/x"):
         for area in ("/console/datasets/", "/console/rehearsal/datasets/"):
-            one, two = bob.get(f"{area}registry{more}"), bob.get(f"{area}nowhere{more}")
+            one, two = bob.get(f"{area}registry{place}"), bob.get(f"{area}nowhere{place}")
             assert one.status_code == two.status_code == 404
             assert one.text == two.text
 
@@ -225,22 +225,22 @@ def test_what_cannot_be_done_is_told_by_a_page(unspent: InProcessService) -> Non
     """Of the API it is a problem; both name the methods that can be used."""
     ann = Browser(unspent, "ann")
     for path, allowed in ((f"{ASK}/ask", "POST"), ("/console/explain/epsilon", "GET")):
-        seen = ann.client.request("DELETE", path)
-        assert (seen.status_code, seen.headers["content-type"][:9], seen.headers["allow"]) == (
+        refusal = ann.client.request("DELETE", path)
+        assert (refusal.status_code, refusal.headers["content-type"][:9], refusal.headers["allow"]) == (
             405,
             "text/html",
             allowed,
         )
-        assert "cannot be done here; go back" in seen.text
+        assert "cannot be done here; go back" in refusal.text
     reply = unspent.client.request("DELETE", "/v1/datasets")
     assert reply.headers["content-type"] == "application/problem+json"
 
 
 def test_a_preview_needs_no_script(unspent: InProcessService) -> None:
-    seen = Browser(unspent, "ann").send(f"{ASK}/preview", QUESTION | {"prior": "normal(120, 20)"}, ASK)
-    assert seen.status_code == 200
+    preview = Browser(unspent, "ann").send(f"{ASK}/preview", QUESTION | {"prior": "normal(120, 20)"}, ASK)
+    assert preview.status_code == 200
     for words in ("discrete Laplace", "epsilon 0.1", "without asking", "Nothing was charged and no row was read."):
-        assert words in seen.text
+        assert words in preview.text
     assert spent(unspent) == "0"
 
 
@@ -254,8 +254,8 @@ def test_a_preview_says_what_is_public_stored_or_not_paid_for(service: InProcess
     assert ">free</dd>" in stored
     assert "An answer of epsilon 0.9 is stored, and is told." in stored
     assert "aria-disabled" not in stored
-    for more in ({"fresh": "yes"}, {"question": "SELECT COUNT(*) FROM registry WHERE age < 40"}):
-        dear = ann.send(f"{ASK}/preview", QUESTION | {"size": "0.9"} | more, ASK).text
+    for changes in ({"fresh": "yes"}, {"question": "SELECT COUNT(*) FROM registry WHERE age < 40"}):
+        dear = ann.send(f"{ASK}/preview", QUESTION | {"size": "0.9"} | changes, ASK).text
         assert "What is left does not pay for this" in dear
         assert 'aria-disabled="true"' in dear
 
@@ -397,11 +397,11 @@ def test_methods_are_compared_and_nothing_leaves(service: InProcessService) -> N
 def test_the_custodian_sees_spend_log_snapshots_and_chain(service: InProcessService) -> None:
     service.post("ann", f"{HOME}/answers", COUNT)
     cus, place = Browser(service, "cus"), "/console/custodian/datasets/registry"
-    seen = cus.get(place).text
-    assert "ann: epsilon 0.1 of 1 is spent, 0.9 is left" in seen
-    assert "SELECT COUNT(*) FROM registry WHERE smoker = TRUE" in unescape(seen)
+    overview = cus.get(place).text
+    assert "ann: epsilon 0.1 of 1 is spent, 0.9 is left" in overview
+    assert "SELECT COUNT(*) FROM registry WHERE smoker = TRUE" in unescape(overview)
     head = service.get("cus", f"{HOME}/ledger").json()["head"]
-    assert head not in seen
+    assert head not in overview
     verified = cus.get(f"{place}?verify=yes").text
     assert head in verified
     assert "Head of registry: keep it elsewhere" in verified
@@ -426,14 +426,14 @@ HOSTILE = "SELECT COUNT(*) FROM registry WHERE hospital = '\"><script>alert(1)</
 
 def test_hostile_text_stays_text(service: InProcessService) -> None:
     ann, cus = Browser(service, "ann"), Browser(service, "cus")
-    seen = [ann.send(f"{ASK}/ask", QUESTION | {"question": HOSTILE, "prior": "</textarea><script>"}, ASK)]
-    seen.append(ann.send(f"{ASK}/preview", QUESTION | {"question": HOSTILE}, ASK))
+    replies = [ann.send(f"{ASK}/ask", QUESTION | {"question": HOSTILE, "prior": "</textarea><script>"}, ASK)]
+    replies.append(ann.send(f"{ASK}/preview", QUESTION | {"question": HOSTILE}, ASK))
     name = "<img src=x onerror=alert(1)>"
-    seen.append(
+    replies.append(
         cus.send(f"{ACCESS}/tokens", {"analyst": name, "role": "analyst", "days": "3", "datasets": "registry"}, ACCESS)
     )
-    seen += [cus.get(ACCESS), cus.get("/console/custodian/datasets/registry")]
-    for one in seen:
+    replies += [cus.get(ACCESS), cus.get("/console/custodian/datasets/registry")]
+    for one in replies:
         assert "<script>alert" not in one.text
         assert "<img src=x" not in one.text
         parsed = Inline()
@@ -445,10 +445,10 @@ def test_every_page_keeps_to_a_strict_policy(service: InProcessService) -> None:
     """No page has a script, a style or a handler of its own, and all say so to the browser."""
     ann, cus = Browser(service, "ann"), Browser(service, "cus")
     answer = ann.send(f"{ASK}/ask", QUESTION | {"prior": "normal(100, 20)"}, ASK).headers["location"]
-    seen = [(ann, answer), (cus, answer), (ann, "/console/datasets"), (ann, "/console/jobs/nothing")]
-    seen += [(ann, one) for one in paths("GET") if "/custodian" not in one and "assets" not in one]
-    seen += [(cus, one) for one in paths("GET") if "/custodian" in one]
-    for browser, path in seen:
+    visits = [(ann, answer), (cus, answer), (ann, "/console/datasets"), (ann, "/console/jobs/nothing")]
+    visits += [(ann, one) for one in paths("GET") if "/custodian" not in one and "assets" not in one]
+    visits += [(cus, one) for one in paths("GET") if "/custodian" in one]
+    for browser, path in visits:
         reply = browser.get(path)
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in reply.headers["content-security-policy"]
         assert "unsafe" not in reply.headers["content-security-policy"]
@@ -476,9 +476,9 @@ def test_scripts_and_styles_are_kept_as_long_as_they_are_the_same(unspent: InPro
 
 
 def test_explanations_are_open_and_true_to_their_numbers(unspent: InProcessService) -> None:
-    seen = unspent.client.get("/console/explain/epsilon").text
-    assert "52.5 %" in seen
-    assert "73.2 %" in seen
+    explanation = unspent.client.get("/console/explain/epsilon").text
+    assert "52.5 %" in explanation
+    assert "73.2 %" in explanation
     assert unspent.client.get("/console/explain/nothing").status_code == 404
     for topic in ("time", "guarantee"):
         assert "busy" in unspent.client.get(f"/console/explain/{topic}").text

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from test_joint_sensitivity import build_wide_schema
 
 from discreet import Answer, Custodian
+from discreet.answers.explain import explain_result
 from discreet.custodian.measure import read_exact_inputs
 from discreet.ledger import Receipt
 from discreet.planner import domain_partition
@@ -125,7 +126,7 @@ def test_the_memory_of_a_question_of_any_shape_is_bounded(registry: Custodian, s
 def large() -> tuple[Schema, list[CountQuery]]:
     """Three columns with a thousand codes, and counts that depend on all of them."""
     columns = {f"x{at}": Column(f"x{at}", "integer", lower=0, upper=999, missing=0) for at in range(3)}
-    ends = [[InRanges(name, ((0, 10 * at + more),)) for more, name in enumerate(columns)] for at in range(90)]
+    ends = [[InRanges(name, ((0, 10 * at + shift),)) for shift, name in enumerate(columns)] for at in range(90)]
     return replace(build_wide_schema(1), columns=columns), [CountQuery(AnyOf(tuple(one)), Fraction(1)) for one in ends]
 
 
@@ -136,16 +137,16 @@ def test_labels_are_kept_in_the_smallest_type() -> None:
     assert (grid.cells or 0) > 700_000
     tracemalloc.start()
     try:
-        found = grid.build_atoms()
+        atoms = grid.build_atoms()
         kept_bytes, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    labels = sum(one.values.nbytes for one in found.packed_labels)
+    labels = sum(one.values.nbytes for one in atoms.packed_labels)
     assert 7 * MB < labels < 90 * 760_000 / 8
     assert kept_bytes < labels + 6 * MB
     assert peak < 40 * MB
-    assert {found.get_labels(at).dtype for at in range(3)} == {np.dtype(np.uint8)}
-    assert found.get_labels(0).max() == 1
+    assert {atoms.get_labels(at).dtype for at in range(3)} == {np.dtype(np.uint8)}
+    assert atoms.get_labels(0).max() == 1
 
 
 @pytest.mark.parametrize("kind", ["cells", "labels", "bytes of labels", "points of a column"])
@@ -177,8 +178,8 @@ def test_a_limit_is_looked_at_before_anything_is_allocated(kind: str) -> None:
 def test_what_counts_are_made_of_is_known_of_a_large_grid(tmp_path: Path) -> None:
     """Limits of memory change nothing of what is known: nested counts are found to be nested, in a million cells."""
     schema = load_schema(write_registry(tmp_path, 10))
-    found = find_structural_constraints(schema, parse_sql(MILLION, schema), 1)
-    assert found.possible.all()
+    constraints = find_structural_constraints(schema, parse_sql(MILLION, schema), 1)
+    assert constraints.possible.all()
     nested = find_structural_constraints(
         schema, parse_sql("SELECT COUNT(*) FILTER (WHERE age > 30) AS a, COUNT(*) AS b FROM registry", schema), 1
     )
@@ -203,17 +204,17 @@ def test_atoms_come_in_the_order_of_their_labels(runs: list[tuple[list[int], int
 
 def test_large_steps_are_taken_one_at_a_time() -> None:
     """Small ones do not wait for them, and a large step may have another within it."""
-    seen, together, most = threading.Lock(), 0, 0
+    counting, together, most = threading.Lock(), 0, 0
     inside, leave = threading.Event(), threading.Event()
 
     def large_step() -> None:
         nonlocal together, most
         with serialize_large_steps(True), serialize_large_steps(True):
-            with seen:
+            with counting:
                 together, most = together + 1, max(most, together + 1)
             inside.set()
             leave.wait(60)
-            with seen:
+            with counting:
                 together -= 1
 
     threads = [threading.Thread(target=large_step) for _ in range(4)]
@@ -230,23 +231,23 @@ def test_large_steps_are_taken_one_at_a_time() -> None:
 
 def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: pytest.MonkeyPatch) -> None:
     """And a small one does not wait for them: 32 medians of 4,000 days took 60 MB, of which little came back."""
-    seen, together, most = threading.Lock(), 0, 0
+    counting, together, most = threading.Lock(), 0, 0
     full, leave = threading.Event(), threading.Event()
-    draw = Custodian._make_answer
+    draw = Custodian._make_outputs
 
     def watch(self: Custodian, planned: Plan, receipt: Receipt) -> str:
         nonlocal together, most
         if len(planned.list_cells()) > LARGE_REPLY_NUMBERS:
-            with seen:
+            with counting:
                 together, most = together + 1, max(most, together + 1)
                 if together >= MAX_LARGE_ANSWERS:
                     full.set()
             leave.wait(60)
-            with seen:
+            with counting:
                 together -= 1
         return draw(self, planned, receipt)
 
-    monkeypatch.setattr(Custodian, "_make_answer", watch)
+    monkeypatch.setattr(Custodian, "_make_outputs", watch)
     threads = [
         threading.Thread(target=registry.answer, args=(LARGE, 1), kwargs=FRESH) for _ in range(MAX_LARGE_ANSWERS + 2)
     ]
@@ -272,9 +273,9 @@ def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, mo
         yield
         inside -= large
 
-    def build(self: Custodian, *options: Any) -> Answer:
+    def build(*arguments: Any) -> Answer:
         built.append(inside)
-        answer = _build(self, *options)
+        answer = explain_result(*arguments)
         alive.append(id(answer))
         return answer
 
@@ -285,10 +286,9 @@ def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, mo
     built: list[int] = []
     alive: list[int] = []
     gone: list[bool] = []
-    _build = Custodian._build_answer
     monkeypatch.setattr(requests, "serialize_large_steps", watch)
     monkeypatch.setattr(requests, "keep_answer", keep)
-    monkeypatch.setattr(Custodian, "_build_answer", build)
+    monkeypatch.setattr("discreet.custodian.custodian.explain_result", build)
     service: Any = SimpleNamespace(config=SimpleNamespace(limits=Limits()), store=None)
     for question in (LARGE, "SELECT COUNT(*) FROM registry WHERE smoker"):
         requests.answer_request(service, registry, True, "ann", question[:20], Ask(**asked(question)), 0.0)
@@ -306,8 +306,8 @@ def test_a_large_grid_is_laid_out_under_the_lock(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(domain_partition, "serialize_large_steps", watch)
     for entry in (counts[:45], counts[:3]):
-        with domain_partition.lay_out_atoms(DomainGrid(schema, entry)) as found:
-            assert (math.prod(found.shape) > LARGE_GRID_CELLS) is asked[-1]
+        with domain_partition.lay_out_atoms(DomainGrid(schema, entry)) as atoms:
+            assert (math.prod(atoms.shape) > LARGE_GRID_CELLS) is asked[-1]
     assert asked == [True, False]
 
 

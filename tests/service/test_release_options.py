@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -15,9 +16,9 @@ from discreet.cli import release_commands
 from discreet.client.encode_requests import encode_method
 from discreet.release.methods import METHODS, ReleaseMethod, build_method
 from discreet.sdc import Distinct, Mdav
-from discreet.service.api.models import RELEASE_MODELS
+from discreet.service.api.models import RELEASE_MODELS, Ask
 from discreet.service.console.custodian_pages import _read_release
-from discreet.service.console.forms import ConsoleForm
+from discreet.service.console.forms import ConsoleForm, read_question
 from discreet.synthetic import PrivateLinked
 from support.command_line import run_discreet
 from support.inprocess_service import InProcessService, build_config, run_service
@@ -54,8 +55,8 @@ ALL = {name: {option: VALUES[option][0] for option in method.list_options()} for
 @pytest.fixture(scope="module")
 def unspent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
     """A service that several tests look at, and none changes."""
-    with run_service(build_config(tmp_path_factory.mktemp("unspent"))) as found:
-        yield found
+    with run_service(build_config(tmp_path_factory.mktemp("unspent"))) as unspent_service:
+        yield unspent_service
 
 
 def test_every_option_has_a_value_here() -> None:
@@ -114,6 +115,22 @@ def test_console(name: str, unspent: InProcessService) -> None:
     options = {option: body[option] for option in ALL[name]}
     assert body == {"method": name, "format": "csv", "report": True} | options
     assert build_method(name, options) == build_method(name, ALL[name])
+
+
+@pytest.mark.parametrize(("name", "option"), [("mdav", "k"), ("mdav-swap", "k"), ("t-close", "buckets")])
+def test_a_zero_in_a_form_is_no_empty_field(name: str, option: str) -> None:
+    """It is refused as it is in Python, and not taken for a field that was left empty."""
+    with pytest.raises(InvalidInput) as refusal:
+        build_method(name, {option: 0})
+    with pytest.raises(InvalidInput, match=re.escape(str(refusal.value))):
+        _read_release(ConsoleForm({"method": [name], option: ["0"]}))
+
+
+def test_rows_expected_in_a_form_are_not_zero() -> None:
+    fields = {"question": ["SELECT AVG(age) FROM registry"], "size": ["1"]}
+    assert read_question(ConsoleForm(fields), Ask).rows is None
+    with pytest.raises(InvalidInput, match="rows: input should be greater than or equal to 1"):
+        read_question(ConsoleForm(fields | {"rows": ["0"]}), Ask)
 
 
 def test_a_method_that_is_not_ours_is_refused() -> None:

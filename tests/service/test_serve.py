@@ -70,12 +70,14 @@ def folder(registered_folder: Path, tmp_path: Path) -> Path:
     return shutil.copytree(registered_folder, tmp_path / "own")
 
 
-def write_config_beside(beside: Path, **keys: str) -> Path:
+def write_config_beside(data_folder: Path, **keys: str) -> Path:
     """A configuration of the data set in a folder, on a free port, with one worker."""
     settings = {"port": "0", "workers": "1"} | keys
-    text = "".join(f"{key}: {value}\n" for key, value in settings.items()) + "datasets:\n  - schema: registry.yaml\n"
-    (beside / "service.yaml").write_text(text)
-    return beside / "service.yaml"
+    config_text = (
+        "".join(f"{key}: {value}\n" for key, value in settings.items()) + "datasets:\n  - schema: registry.yaml\n"
+    )
+    (data_folder / "service.yaml").write_text(config_text)
+    return data_folder / "service.yaml"
 
 
 def client(served: SupervisedService, secret: str) -> httpx.Client:
@@ -116,7 +118,9 @@ def test_without_a_configuration_a_sample_is_served_on_this_machine_alone() -> N
             assert asked.get("/v1/me", headers={"Authorization": "Bearer dsc_"}).status_code == 401
         file = next(Path(word) for word in words if word.endswith("service.yaml"))
         sample = DatasetConfig(file.with_name("registry.yaml"), 1.0)
-        assert read_config(file) == Config((sample,), file.parent / "service", str(file.with_name("service.db")))
+        assert read_config(file) == Config(
+            (sample,), folder=file.parent / "service", store=str(file.with_name("service.db"))
+        )
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all at once
         _, log = process.communicate()
     assert address.startswith("http://127.0.0.1:")
@@ -166,19 +170,19 @@ def test_a_service_that_listens_everywhere_is_named_by_its_machine(
     monkeypatch.setattr("socket.gethostname", lambda: "ward")
     config = write_config_beside(folder, address=address, insecure="yes")
     with announced_service(monkeypatch, url):
-        text = run_successfully("serve", "--config", config).out
+        screen = run_successfully("serve", "--config", config).out
         document = run_successfully("serve", "--config", config, "--json").document
-    assert "discreet answers at https://ward:8443\n" in text
-    assert "https://ward:8443/console/" in text
-    assert "listens on every address of this machine" in text
+    assert "discreet answers at https://ward:8443\n" in screen
+    assert "https://ward:8443/console/" in screen
+    assert "listens on every address of this machine" in screen
     assert (document["address"], document["console"]) == ("https://ward:8443", "https://ward:8443/console/")
 
 
 def test_a_service_at_one_address_is_named_by_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with announced_service(monkeypatch, "http://127.0.0.1:8000"):
-        text = run_successfully("serve", "--config", write_config_beside(folder)).out
-    assert "discreet answers at http://127.0.0.1:8000\n" in text
-    assert "every address" not in text
+        screen = run_successfully("serve", "--config", write_config_beside(folder)).out
+    assert "discreet answers at http://127.0.0.1:8000\n" in screen
+    assert "every address" not in screen
 
 
 # --- stopping and coming back
@@ -188,9 +192,9 @@ def test_what_is_under_way_is_answered_when_it_is_told_to_stop(folder: Path) -> 
     """A service without a custodian says first how to make one."""
     config = write_config_beside(folder, deadline="3")
     with start_process(folder, "--config", config) as (process, out, log):
-        text = "".join(takewhile(lambda line: not line.startswith("Stop it"), out))
-        assert f"There is no custodian yet: discreet token create --config {config} --analyst NAME --role" in text
-        address = text.split()[3]
+        screen = "".join(takewhile(lambda line: not line.startswith("Stop it"), out))
+        assert f"There is no custodian yet: discreet token create --config {config} --analyst NAME --role" in screen
+        address = screen.split()[3]
         headers = {"Authorization": f"Bearer {done_token(config, '--analyst', 'ann', '--dataset', 'registry')}"}
         with httpx.Client(base_url=address, headers=headers, timeout=WAITS) as asked:
             assert asked.get("/v1/me").json()["datasets"] == ["registry"]
@@ -309,17 +313,17 @@ def test_a_process_that_forks_and_dies_is_counted(
 
 def test_what_is_imported_before_a_fork_is_there_and_starts_no_thread() -> None:
     """A thread would not live through it; and what failed to be imported would be imported by every process again."""
-    text = "import sys; from discreet.service.preload import PRELOAD_MODULES; from pathlib import Path\n"
-    text += "print(set(PRELOAD_MODULES) <= set(sys.modules), len([*Path('/proc/self/task').iterdir()]))"
+    code = "import sys; from discreet.service.preload import PRELOAD_MODULES; from pathlib import Path\n"
+    code += "print(set(PRELOAD_MODULES) <= set(sys.modules), len([*Path('/proc/self/task').iterdir()]))"
     alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # its threads it ends itself before a fork
-    shown = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, env=alone)
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=alone)
     assert shown.stdout.split() == ["True", "1"]
 
 
 def test_nothing_is_imported_from_the_folder_that_it_is_started_in(folder: Path, tmp_path: Path) -> None:
     """As where that is the folder of the data, which others may write."""
-    decoy, seen = tmp_path / "sqlglot.py", tmp_path / "seen"
-    decoy.write_text(f"open({str(seen)!r}, 'w').close()")
+    decoy, trace = tmp_path / "sqlglot.py", tmp_path / "seen"
+    decoy.write_text(f"open({str(trace)!r}, 'w').close()")
     command = [str(Path(sys.executable).with_name("discreet")), "serve", "--config", str(write_config_beside(folder))]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=tmp_path, text=True, stdout=pipe, stderr=pipe) as process:
@@ -328,7 +332,7 @@ def test_nothing_is_imported_from_the_folder_that_it_is_started_in(folder: Path,
         process.terminate()
         process.communicate()
     assert process.returncode == 0
-    assert not seen.exists()
+    assert not trace.exists()
 
 
 def test_a_folder_for_temporary_files_that_will_not_do_is_told(folder: Path, tmp_path: Path) -> None:
@@ -484,9 +488,9 @@ def test_words_that_do_not_go_together_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize("words", [["serve"], ["token"], ["token", "create"], ["token", "list"]], ids=" ".join)
 def test_help_is_quick(words: list[str]) -> None:
     """No library that takes long to load is loaded to show help."""
-    text = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli.main import main\n"
-    text += "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
-    shown = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    code = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli.main import main\n"
+    code += "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith(f"Usage: discreet {' '.join(words)}")
     assert HEAVY & set(shown.stderr.split()) == set()
 

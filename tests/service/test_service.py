@@ -19,8 +19,8 @@ from support.inprocess_service import COUNT, HOME, InProcessService, build_confi
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[InProcessService]:
-    with run_service(build_config(tmp_path)) as found:
-        yield found
+    with run_service(build_config(tmp_path)) as fresh_service:
+        yield fresh_service
 
 
 def spent(service: InProcessService, who: str = "ann") -> str:
@@ -231,9 +231,9 @@ def test_limits_are_kept(tmp_path: Path) -> None:
 def test_more_requests_than_allowed_are_told_to_wait(tmp_path: Path) -> None:
     config = build_config(tmp_path)
     with run_service(replace(config, limits=replace(config.limits, rate=0.001, burst=3))) as service:
-        seen = [service.get("ann", "/v1/me") for _ in range(4)]
-        assert [one.status_code for one in seen] == [200, 200, 200, 429]
-        assert int(seen[-1].headers["retry-after"]) > 100
+        replies = [service.get("ann", "/v1/me") for _ in range(4)]
+        assert [one.status_code for one in replies] == [200, 200, 200, 429]
+        assert int(replies[-1].headers["retry-after"]) > 100
         assert service.get("cus", "/v1/me").status_code == 200
 
 
@@ -260,8 +260,8 @@ def test_a_release_that_the_schema_refuses_is_refused_at_once(service: InProcess
 
 def test_questions_run_as_jobs_where_the_custodian_says_so(tmp_path: Path) -> None:
     config = build_config(tmp_path)
-    result = replace(config.datasets[0], jobs=True)
-    with run_service(replace(config, datasets=(result,))) as service:
+    dataset = replace(config.datasets[0], jobs=True)
+    with run_service(replace(config, datasets=(dataset,))) as service:
         queued = service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k")
         assert queued.status_code == 202
         assert service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k").json()["id"] == queued.json()["id"]

@@ -190,25 +190,25 @@ class Guarded:
         return self.service.client.request(method, path, headers=headers, follow_redirects=False, **options)
 
     def by_token(self, who: str, method: str, path: str, body: object = None) -> Any:
-        held = self.service.tokens.get(who)
-        headers = {} if held is None else {"Authorization": f"Bearer {held}"}
+        secret = self.service.tokens.get(who)
+        headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         return self.send(method, path, headers, **({} if body is None else {"json": body}))
 
     def by_cookie(
         self, who: str, method: str, path: str, form: dict[str, Any] | None = None, cookie: str | None = None
     ) -> Any:
-        held = cookie or self.cookie(who)
-        headers = {} if held is None else {"Cookie": f"{COOKIE_NAME}={held}"}
-        sent = None if form is None else {"form_token": derive_form_token(held or ""), **form}
+        session = cookie or self.cookie(who)
+        headers = {} if session is None else {"Cookie": f"{COOKIE_NAME}={session}"}
+        sent = None if form is None else {"form_token": derive_form_token(session or ""), **form}
         return self.send(method, path, headers, **({} if sent is None else {"data": sent}))
 
     def cookie(self, who: str) -> str | None:
         """That of a browser in which somebody has just signed in; a page may sign it out."""
         if who in self.people:
-            found = sign_in(self.app.service.store, self.people[who])
+            session = sign_in(self.app.service.store, self.people[who])
             if who == "revoked":
                 revoke_token(self.app.service.store, self.people[who].id)
-            return found
+            return session
         return "x" * 43 if who == "garbage" else None
 
     def list_parameter_values(self, path: str) -> Callable[[str], str]:
@@ -234,13 +234,13 @@ class Guarded:
         """A path to what is ann's: new each time where a request ends it, else made once."""
         if method == "DELETE" or path.endswith("/revoke"):
             return lambda: fill_path(path, self.list_parameter_values(path))
-        found = fill_path(path, self.list_parameter_values(path))
-        return lambda: found
+        address = fill_path(path, self.list_parameter_values(path))
+        return lambda: address
 
     def create(self, path: str, body: dict[str, str]) -> str:
-        found = self.by_token("ann", "POST", path.format(dataset="registry"), body)
-        assert found.status_code == 201
-        return str(found.json()["id"])
+        reply = self.by_token("ann", "POST", path.format(dataset="registry"), body)
+        assert reply.status_code == 201
+        return str(reply.json()["id"])
 
     def prior(self) -> str:
         name = f"mine-{time.time_ns()}"
@@ -251,8 +251,8 @@ class Guarded:
         """A job of ann's: a question that waits, or a release that is done, with a file."""
         name, now = f"{time.time_ns():032x}", time.time()
         waiting = Job(name, kind, "registry", False, "ann", name, "{}", 0.0, now)
-        result = waiting if kind == "ask" else replace(waiting, state="done", finished=now)
-        folder = get_job_folder(self.app.service.config, add_job(self.app.service.store, result))
+        job = waiting if kind == "ask" else replace(waiting, state="done", finished=now)
+        folder = get_job_folder(self.app.service.config, add_job(self.app.service.store, job))
         folder.mkdir(parents=True)
         (folder / "release.csv").write_text("a\n1\n")
         return name
@@ -262,10 +262,10 @@ class Guarded:
 def guarded_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("guarded")
     config = build_config(folder, 100)
-    text = (folder / "registry.yaml").read_text().replace("epsilon: 3,", "epsilon: 1000,")
-    text = text.replace("epsilon: 1,", "epsilon: 1000,")
-    (folder / "registry.yaml").write_text(text)
-    (folder / "clinic.yaml").write_text(text.replace("name: registry", "name: clinic"))
+    schema_text = (folder / "registry.yaml").read_text().replace("epsilon: 3,", "epsilon: 1000,")
+    schema_text = schema_text.replace("epsilon: 1,", "epsilon: 1000,")
+    (folder / "registry.yaml").write_text(schema_text)
+    (folder / "clinic.yaml").write_text(schema_text.replace("name: registry", "name: clinic"))
     with run_service(
         replace(config, datasets=(*config.datasets, DatasetConfig(folder / "clinic.yaml", 0.05)))
     ) as service:
@@ -275,12 +275,16 @@ def guarded_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarde
 def admit_people(service: InProcessService) -> dict[str, Token]:
     """More people, each with a token."""
     store = service.app.service.store
-    found = {name: create_token(store, name, "analyst", 30, ("registry",)) for name in ("eve", "revoked", "ann")}
-    found["expired"] = create_token(store, "expired", "analyst", 1e-9, ("registry",))
-    found |= {"bob": create_token(store, "bob", "analyst"), "cus": create_token(store, "cus", "custodian")}
-    revoke_token(store, found["revoked"][0].id)
-    service.tokens.update({name: secret for name, (_, secret) in found.items()} | {"garbage": "dsc_" + "x" * 43})
-    return {name: token for name, (token, _) in found.items()}
+    tokens_and_secrets = {
+        name: create_token(store, name, "analyst", 30, ("registry",)) for name in ("eve", "revoked", "ann")
+    }
+    tokens_and_secrets["expired"] = create_token(store, "expired", "analyst", 1e-9, ("registry",))
+    tokens_and_secrets |= {"bob": create_token(store, "bob", "analyst"), "cus": create_token(store, "cus", "custodian")}
+    revoke_token(store, tokens_and_secrets["revoked"][0].id)
+    service.tokens.update(
+        {name: secret for name, (_, secret) in tokens_and_secrets.items()} | {"garbage": "dsc_" + "x" * 43}
+    )
+    return {name: token for name, (token, _) in tokens_and_secrets.items()}
 
 
 def fill_path(path: str, put: Callable[[str], str]) -> str:
@@ -290,8 +294,8 @@ def fill_path(path: str, put: Callable[[str], str]) -> str:
 
 
 def routes(app: MiddlewareStack) -> set[tuple[str, str]]:
-    found = iter_route_contexts(app.api.routes)
-    return {(method, str(one.path)) for one in found for method in one.methods or ()}
+    contexts = iter_route_contexts(app.api.routes)
+    return {(method, str(one.path)) for one in contexts for method in one.methods or ()}
 
 
 def test_every_route_has_its_line(guarded_service: Guarded) -> None:
@@ -341,8 +345,8 @@ def test_a_cookie_changes_nothing_without_the_form_token(guarded_service: Guarde
     line, cookie, other = API[method, path], guarded_service.cookie("cus") or "", guarded_service.cookie("cus") or ""
     headers, target = {"Cookie": f"{COOKIE_NAME}={cookie}"}, guarded_service.target(method, path)
     for wrong in (None, "", "x", derive_form_token(other), derive_form_token(cookie).upper(), "é"):
-        more = {} if wrong is None else {"X-Discreet-Form": wrong.encode()}
-        reply = guarded_service.send(method, target(), headers | more, json=line.body)
+        form_header = {} if wrong is None else {"X-Discreet-Form": wrong.encode()}
+        reply = guarded_service.send(method, target(), headers | form_header, json=line.body)
         assert (reply.status_code, reply.json()["type"]) == (403, "/problems/forbidden"), wrong
     right = {"X-Discreet-Form": derive_form_token(cookie)}
     reply = guarded_service.send(method, target(), headers | right, json=line.body)
@@ -547,9 +551,9 @@ def test_a_cookie_is_for_the_service_alone(guarded_service: Guarded, tmp_path: P
     assert flags == {"HttpOnly", "SameSite=strict", "Path=/"}
     config = replace(build_config(tmp_path, 20), tls=TLS(tmp_path / "certificate", tmp_path / "key"))
     with run_service(config) as safe:
-        result = signed_in(safe, "ann")
-    assert set(result.headers["set-cookie"].split("; ")[1:]) == {*flags, "Secure"}
-    assert result.headers["strict-transport-security"].startswith("max-age=")
+        reply = signed_in(safe, "ann")
+    assert set(reply.headers["set-cookie"].split("; ")[1:]) == {*flags, "Secure"}
+    assert reply.headers["strict-transport-security"].startswith("max-age=")
 
 
 def test_signing_in_twice_makes_two_cookies_and_signing_out_ends_one(guarded_service: Guarded) -> None:

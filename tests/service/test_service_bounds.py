@@ -15,7 +15,8 @@ from sqlalchemy import update
 
 from discreet.errors import InvalidInput
 from discreet.ledger import Ledger
-from discreet.query.validate import count_answer_numbers, parse_question
+from discreet.query import parse_question
+from discreet.query.query import count_answer_numbers
 from discreet.schema import load_schema
 from discreet.service import monitoring
 from discreet.service.api.admin_routes import HealthCache

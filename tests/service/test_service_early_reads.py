@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from discreet import Custodian, Unavailable
+import discreet.custodian.custodian as custodian_module
+from discreet import Unavailable
 from discreet.ledger import Ledger
+from discreet.planner.plan import NoisyResult
 from discreet.service import jobs, requests
 from discreet.service.jobs import run_next_job
 from discreet.service.middleware import deadline
@@ -33,13 +34,13 @@ def note_calls(monkeypatch: pytest.MonkeyPatch, events: list[str], where: Any, n
 
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    found: list[str] = []
-    note_calls(monkeypatch, found, Ledger, "charge", "charged")
-    note_calls(monkeypatch, found, Custodian, "_measure_plan", "drawn")
-    note_calls(monkeypatch, found, ReleaseBarrier, "wait", "waited")
-    note_calls(monkeypatch, found, Ledger, "store", "stored")
-    note_calls(monkeypatch, found, requests, "keep_answer", "kept")
-    return found
+    calls: list[str] = []
+    note_calls(monkeypatch, calls, Ledger, "charge", "charged")
+    note_calls(monkeypatch, calls, custodian_module, "sample_noisy_outputs", "drawn")
+    note_calls(monkeypatch, calls, ReleaseBarrier, "wait", "waited")
+    note_calls(monkeypatch, calls, Ledger, "store", "stored")
+    note_calls(monkeypatch, calls, requests, "keep_answer", "kept")
+    return calls
 
 
 def test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down(tmp_path: Path, events: list[str]) -> None:
@@ -62,19 +63,19 @@ def test_a_session_writes_its_answers_down_at_their_moment_too(tmp_path: Path, e
 
 def test_the_time_in_an_answer_is_that_of_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not that of the draw: who reads a document learns nothing of how long it took."""
-    drawn: list[float] = []
-    original: Callable[..., str] = Custodian._measure_plan
+    draw_times: list[float] = []
+    original = custodian_module.sample_noisy_outputs
 
-    def slow(custodian: Custodian, planned: Any) -> str:
-        found = original(custodian, planned)
-        drawn.append(time.time())
-        return found
+    def slow(*arguments: Any) -> NoisyResult:
+        outputs = original(*arguments)
+        draw_times.append(time.time())
+        return outputs
 
-    monkeypatch.setattr(Custodian, "_measure_plan", slow)
+    monkeypatch.setattr(custodian_module, "sample_noisy_outputs", slow)
     with run_service(build_config(tmp_path)) as service:
         before = time.time()
         document = service.post("ann", f"{HOME}/answers", COUNT).json()
-    assert before <= document["at"] <= drawn[0]
+    assert before <= document["at"] <= draw_times[0]
 
 
 def test_a_moment_is_three_quarters_of_the_deadline_or_of_a_doubling(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,8 +109,8 @@ def test_a_job_of_who_may_not_ask_any_more_is_not_run(tmp_path: Path) -> None:
         job = service.post("ann", f"{HOME}/answers", COUNT).json()
         service.call("cus", "DELETE", "/v1/grants/registry/ann")
         assert run_next_job(service.app.service, "runner")
-        seen = service.get("cus", f"/v1/jobs/{job['id']}").json()
-        assert seen["state"] == "failed"
+        failed_job = service.get("cus", f"/v1/jobs/{job['id']}").json()
+        assert failed_job["state"] == "failed"
         assert service.get("cus", f"{HOME}/history").json()["history"][0]["kind"] == "register"
 
 
@@ -126,15 +127,15 @@ def test_a_prior_is_fixed_when_the_question_comes(tmp_path: Path) -> None:
 def test_a_paid_question_by_accuracy_is_answered_under_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where what is left would not pay for it once more."""
     asked = {"question": COUNT["question"], "accuracy": "±4 at 95%"}
-    original = Custodian._measure_plan
+    original = custodian_module.scan_rows
 
     def failing(*_: Any) -> str:
         raise Unavailable("the source did not answer")
 
     with run_service(build_config(tmp_path)) as service:
-        monkeypatch.setattr(Custodian, "_measure_plan", failing)
+        monkeypatch.setattr(custodian_module, "scan_rows", failing)
         assert service.post("ann", f"{HOME}/answers", asked, Idempotency_Key="k").status_code == 503
-        monkeypatch.setattr(Custodian, "_measure_plan", original)
+        monkeypatch.setattr(custodian_module, "scan_rows", original)
         assert service.post("ann", f"{HOME}/answers", asked | {"fresh": True}).status_code == 403
         assert service.post("ann", f"{HOME}/answers", asked, Idempotency_Key="k").status_code == 201
 

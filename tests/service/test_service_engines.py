@@ -35,7 +35,11 @@ def config_on(folder: Path, schema: str) -> Config:
     path.write_text(schema, encoding="utf-8")
     limits = Limits(rate=1e5, burst=10**5)
     return Config(
-        (DatasetConfig(path, 0.05),), folder / "service", str(folder / "service.db"), padding=False, limits=limits
+        (DatasetConfig(path, 0.05),),
+        folder=folder / "service",
+        store=str(folder / "service.db"),
+        padding=False,
+        limits=limits,
     )
 
 

@@ -314,8 +314,8 @@ def test_a_refresh_is_followed_without_a_restart(faulty: Faulty) -> None:
     write_table(faulty.folder, "refreshed", 10 * ROWS)
     command = [sys.executable, "-m", "discreet", "check", str(faulty.folder / "refreshed.yaml"), "--refresh"]
     subprocess.run(command, check=True, capture_output=True)
-    seen = len(faulty.charges("refreshed"))
-    wait_for(lambda: {one.snapshot for one in faulty.charges("refreshed")[: -seen - 4]} == {"2"})
+    earlier_charges = len(faulty.charges("refreshed"))
+    wait_for(lambda: {one.snapshot for one in faulty.charges("refreshed")[: -earlier_charges - 4]} == {"2"})
     load.stop()
     faulty.check("refreshed", list(load.answers.values()))
     with closing(faulty.line()) as line:
@@ -351,8 +351,8 @@ def at_work(faulty: Faulty, line: Line, path: str, body: dict[str, object], key:
 
     def look() -> bool:
         with Store.open(faulty.store) as store:
-            found = find_job_by_id(store, job)
-        return found is not None and found.state == "running"
+            running_job = find_job_by_id(store, job)
+        return running_job is not None and running_job.state == "running"
 
     wait_for(look)
     return job
@@ -408,9 +408,9 @@ def test_a_release_whose_runner_is_killed_is_told_as_failed_and_not_made_again(f
                 wait_for(lambda: faulty.charges("published"))
                 kill(faulty.served, runner(faulty.served))
         age(faulty, job)
-        result = wait_until_ended(line, job)
-        assert (result["state"], result["problem"]["kind"], result["files"]) == ("failed", "Unavailable", [])
-        assert "cut short; what was charged stays charged" in result["problem"]["detail"]
+        ended_job = wait_until_ended(line, job)
+        assert (ended_job["state"], ended_job["problem"]["kind"], ended_job["files"]) == ("failed", "Unavailable", [])
+        assert "cut short; what was charged stays charged" in ended_job["problem"]["detail"]
         assert line.must("POST", path, asked, "cut short").document["id"] == job
         again = line.must("POST", path, asked, "another").document["id"]
         assert wait_until_ended(line, again)["state"] == "done"
@@ -425,8 +425,8 @@ def test_a_question_that_failed_for_now_is_run_again_under_its_key(faulty: Fault
     with closing(faulty.line()) as line:
         shutil.move(file, aside)
         job = line.must("POST", path, asked, "the same").document["id"]
-        result = wait_until_ended(line, job)
-        assert (result["state"], result["problem"]["status"]) == ("failed", 503)
+        ended_job = wait_until_ended(line, job)
+        assert (ended_job["state"], ended_job["problem"]["status"]) == ("failed", 503)
         shutil.move(aside, file)
 
         def done() -> bool:  # a file that was gone is looked for again a little later

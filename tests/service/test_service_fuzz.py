@@ -97,8 +97,8 @@ class Run:
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiddlewareStack]:
     """A service without padding, with a budget that no fuzzer can use up."""
     folder = tmp_path_factory.mktemp("fuzzed")
-    with open_app(folder, PATIENTS) as found:
-        yield found
+    with open_app(folder, PATIENTS) as served_app:
+        yield served_app
 
 
 @contextmanager
@@ -122,8 +122,8 @@ def without_lifespan(app: MiddlewareStack) -> App:
 
 def enlarge(schema: Path) -> None:
     lines = [line for line in schema.read_text().splitlines() if "budget:" not in line]
-    more = [f"{name}: {{epsilon: 1000000, delta: 0.1}}" for name in ("budget", "analyst_budget")]
-    schema.write_text("\n".join([*lines, *more, ""]))
+    budgets = [f"{name}: {{epsilon: 1000000, delta: 0.1}}" for name in ("budget", "analyst_budget")]
+    schema.write_text("\n".join([*lines, *budgets, ""]))
 
 
 def settings(
@@ -340,25 +340,27 @@ class Caller:
         theirs = {"custodian", "jobs"} & set(operation["tags"]) or re.search("/releases|/sweeps|/metrics", path)
         who = "custodian" if theirs else "analyst"
         body = operation.get("requestBody")
-        more = {}
+        options = {}
         if body is not None:
-            more = {"json": self.schemas[kind_of(body)]["examples"][0]}
+            options = {"json": self.schemas[kind_of(body)]["examples"][0]}
         headers = {"Authorization": f"Bearer {self.tokens[who]}"}
-        return self.client.request(method, self.place(path), headers=headers, **more)
+        return self.client.request(method, self.place(path), headers=headers, **options)
 
     def place(self, path: str) -> str:
         """A path with what was made before; rehearsals have their own."""
         known = {"dataset": "registry", "name": "survey", "analyst": "zoe"}
         here = {
-            kind: found for (rehearsal, kind), found in self.identifiers.items() if rehearsal == ("rehearsal" in path)
+            kind: identifier
+            for (rehearsal, kind), identifier in self.identifiers.items()
+            if rehearsal == ("rehearsal" in path)
         }
         return path.format(**known, **here)
 
-    def keep(self, path: str, found: dict[str, Any]) -> None:
+    def keep(self, path: str, document: dict[str, Any]) -> None:
         """The first of what a POST makes, by what it is called in paths."""
         kind = {"answers": "answer", "sessions": "session", "tokens": "token"}.get(path.rpartition("/")[2], "job")
-        if "id" in found:
-            self.identifiers.setdefault(("rehearsal" in path, kind), found["id"])
+        if "id" in document:
+            self.identifiers.setdefault(("rehearsal" in path, kind), document["id"])
 
 
 ORDER = {"PUT": 0, "POST": 1, "GET": 2, "DELETE": 3}
@@ -380,10 +382,10 @@ def test_examples_are_accepted_and_are_like_the_replies(app: MiddlewareStack) ->
         )
         if reply.status_code == 204 or "json" not in reply.headers["content-type"]:
             continue
-        found = reply.json()
+        document = reply.json()
         name = kind_of(operation["responses"][str(reply.status_code)])
         getattr(openapi, name).model_validate(EXAMPLES[name])
-        getattr(openapi, name).model_validate(found)
-        assert set(EXAMPLES[name]) == set(found), path
+        getattr(openapi, name).model_validate(document)
+        assert set(EXAMPLES[name]) == set(document), path
         if method == "POST":
-            caller.keep(path, found)
+            caller.keep(path, document)

@@ -64,11 +64,11 @@ def test_only_questions_are_seen_by_who_asked_them(service: InProcessService) ->
     ids: dict[JobKind, str] = {"ask": "a" * 32, "publish": "b" * 32, "sweep": "c" * 32}
     for kind, name in ids.items():
         add_job(service.app.service.store, _job(name, kind))
-    for who, seen in (("ann", {"ask"}), ("cus", set(ids)), ("bob", set())):
-        assert {one["kind"] for one in service.get(who, "/v1/jobs").json()["jobs"]} == seen
+    for who, visible_kinds in (("ann", {"ask"}), ("cus", set(ids)), ("bob", set())):
+        assert {one["kind"] for one in service.get(who, "/v1/jobs").json()["jobs"]} == visible_kinds
         for page in ("/v1/jobs/{}", "/console/jobs/{}"):
-            found = {kind for kind, name in ids.items() if service.get(who, page.format(name)).status_code == 200}
-            assert found == seen, page
+            shown_kinds = {kind for kind, name in ids.items() if service.get(who, page.format(name)).status_code == 200}
+            assert shown_kinds == visible_kinds, page
 
 
 def test_a_list_of_jobs_does_not_hide_releases_behind_questions(store: Store) -> None:
@@ -172,10 +172,10 @@ def test_nobody_makes_counters_at_will(service: InProcessService) -> None:
     service.get("ann", "/v1/nothing/here")
     service.get("ann", f"{HOME}-of-others/budget")
     service.app.service.counters.write()
-    found = {label for (name, label) in read_counters(service.app.service.store) if name == "requests"}
+    labels = {label for (name, label) in read_counters(service.app.service.store) if name == "requests"}
     ours = {one.path for one in service.app.api.routes if hasattr(one, "path")} | {"other"}
     ours |= set(service.app.api.openapi()["paths"])
-    parts = [label.split(" ") for label in found]
+    parts = [label.split(" ") for label in labels]
     assert {method for method, _, _ in parts} == {"OTHER", "GET"}
     assert {path for _, path, _ in parts} <= ours
 
@@ -234,11 +234,11 @@ def test_a_token_has_only_so_many_requests_at_work(service: InProcessService) ->
 
 
 def test_who_sends_it_and_health_are_told_while_all_threads_are_busy(service: InProcessService) -> None:
-    replies, seen = Replies(), []
+    replies, names = Replies(), []
 
     async def app(scope: Scope, _: Receive, __: Send) -> None:
         principal = get_request_state(scope).principal
-        seen.append(principal and principal.name)
+        names.append(principal and principal.name)
 
     async def busy() -> None:
         threads = to_thread.current_default_thread_limiter()
@@ -249,7 +249,7 @@ def test_who_sends_it_and_health_are_told_while_all_threads_are_busy(service: In
             await service.app(_scope(service, "/health"), _nothing, replies.take)
 
     anyio.run(busy)
-    assert (seen, replies.status_and_retry) == (["ann"], (200, None))
+    assert (names, replies.status_and_retry) == (["ann"], (200, None))
 
 
 def test_limits_as_they_come_and_as_they_are_told(tmp_path: Path) -> None:
@@ -293,9 +293,9 @@ def test_what_is_notable_is_found_however_long_ago_it_was(ledger: Ledger) -> Non
     ledger.release(DATASET, "s1", "a file by mdav", "{}")
     for number in range(4, 12):
         charge_and_store(ledger, build_charge(number, "0.1"), build_caps(1000), "{}")
-    found = [(one.kind, one.epsilon, one.query) for one in ledger.notable_entries(DATASET)]
-    assert [one[:2] for one in found] == [("release", None), ("charge", 12), ("charge", Fraction("5.0000001"))]
-    assert found[0][2] == "a file by mdav"
+    notable = [(one.kind, one.epsilon, one.query) for one in ledger.notable_entries(DATASET)]
+    assert [one[:2] for one in notable] == [("release", None), ("charge", 12), ("charge", Fraction("5.0000001"))]
+    assert notable[0][2] == "a file by mdav"
     assert ledger.notable_entries("another") == []
 
 

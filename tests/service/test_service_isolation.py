@@ -67,9 +67,9 @@ class Clocks:
 
 @pytest.fixture
 def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
-    found = Clocks()
-    monkeypatch.setattr(limits, "time", found)
-    return found
+    scripted_clocks = Clocks()
+    monkeypatch.setattr(limits, "time", scripted_clocks)
+    return scripted_clocks
 
 
 def work(computing: ComputeQuota, clocks: Clocks, seconds: float, token: str = "ann") -> None:
@@ -175,12 +175,12 @@ def asked_often(service: InProcessService, times: int) -> None:
 
 def pages(service: InProcessService, who: str, limit: int) -> list[list[int]]:
     """The entries of every page, until there is no more."""
-    found, before = [], ""
+    entry_pages, before = [], ""
     while True:
         page = service.get(who, f"{HOME}/history?limit={limit}{before}").json()
-        found.append([entry["entry"] for entry in page["history"]])
+        entry_pages.append([entry["entry"] for entry in page["history"]])
         if page["next"] is None:
-            return found
+            return entry_pages
         before = f"&before={page['next']}"
 
 
@@ -189,11 +189,11 @@ def test_a_history_is_read_page_by_page(service: InProcessService, limit: int) -
     """All entries, each once, the latest first; no page is empty, and none but the last is short."""
     asked_often(service, 5)
     whole = [entry["entry"] for entry in service.get("ann", f"{HOME}/history").json()["history"]]
-    found = pages(service, "ann", limit)
+    entry_pages = pages(service, "ann", limit)
     assert len(whole) == 5
-    assert [entry for page in found for entry in page] == whole == sorted(whole, reverse=True)
-    assert [len(page) for page in found[:-1]] == [limit] * (len(found) - 1)
-    assert found[-1]
+    assert [entry for page in entry_pages for entry in page] == whole == sorted(whole, reverse=True)
+    assert [len(page) for page in entry_pages[:-1]] == [limit] * (len(entry_pages) - 1)
+    assert entry_pages[-1]
 
 
 def test_a_page_shows_entries_of_the_analyst_alone(service: InProcessService) -> None:
@@ -227,16 +227,16 @@ def test_assets_are_not_counted_among_attempts_to_sign_in(tmp_path: Path) -> Non
 
 def test_the_host_header_is_not_in_code_that_sends_a_token(service: InProcessService) -> None:
     """Who has a page asked for under another name would be sent the token by whoever runs the code."""
-    found = shown_code(service)
-    assert "evil.example" not in found
-    assert "http://testserver" in found
+    code = shown_code(service)
+    assert "evil.example" not in code
+    assert "http://testserver" in code
 
 
 def test_code_shows_the_address_that_is_configured(tmp_path: Path) -> None:
     with run_service(replace(build_config(tmp_path, 100), url="https://data.example.org")) as service:
-        found = shown_code(service)
-    assert "https://data.example.org" in found
-    assert not {"evil.example", "testserver"} & set(re.findall(r"[a-z.]+", found))
+        code = shown_code(service)
+    assert "https://data.example.org" in code
+    assert not {"evil.example", "testserver"} & set(re.findall(r"[a-z.]+", code))
 
 
 def shown_code(service: InProcessService) -> str:
@@ -352,13 +352,13 @@ def beats_then_hangs(line: Connection) -> None:
 @pytest.fixture
 def post() -> Iterator[SupervisedProcess]:
     """A process that gives one sign of life; whatever the test finds, nothing of it runs on."""
-    result = SupervisedProcess("worker", beats_then_hangs, (), hang_timeout=30)
-    result.keep_running(0)
-    started = result.process
+    process = SupervisedProcess("worker", beats_then_hangs, (), hang_timeout=30)
+    process.keep_running(0)
+    started = process.process
     try:
-        yield result
+        yield process
     finally:
-        for one in {started, result.process} - {None}:
+        for one in {started, process.process} - {None}:
             assert one is not None
             one.kill()
             one.join()

@@ -119,14 +119,16 @@ class Driver:
 
     def call(self, who: str, method: str, route: str, body: object = None, query: str = "", **put: str) -> Reply:
         """One request to a route; the console is sent forms."""
-        page, held = route.startswith("/console"), self.secrets.get(who)
+        page, secret = route.startswith("/console"), self.secrets.get(who)
         cookie = self.cookies.get(who, "")
-        headers = {"Cookie": f"{COOKIE_NAME}={cookie}"} if page else {"Authorization": f"Bearer {held}"} if held else {}
-        more: dict[str, Any] = {} if body is None else {"json": body}
+        headers = (
+            {"Cookie": f"{COOKIE_NAME}={cookie}"} if page else {"Authorization": f"Bearer {secret}"} if secret else {}
+        )
+        payload: dict[str, Any] = {} if body is None else {"json": body}
         if page and isinstance(body, dict):
-            more = {"data": {"form_token": derive_form_token(cookie)} | body}
+            payload = {"data": {"form_token": derive_form_token(cookie)} | body}
         response = self.send(
-            method, fill_path(route, lambda name: put[name.partition(":")[0]]) + query, headers=headers, **more
+            method, fill_path(route, lambda name: put[name.partition(":")[0]]) + query, headers=headers, **payload
         )
         headers_of = tuple(sorted(response.headers.multi_items()))
         reply = Reply(who, method, route, response.status_code, headers_of, response.content.decode("utf-8", "replace"))
@@ -305,8 +307,8 @@ def driven_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     """The real thing: `discreet serve`, two workers and a runner of jobs, everything asked of it, and stopped."""
     folder = tmp_path_factory.mktemp("driven")
     planted, config = plant_tables(folder), folder / "service.yaml"
-    more = "port: 0\nworkers: 2\npadding: no\nlimits: {rate: 100000, burst: 100000}\n"
-    config.write_text(f"{more}datasets:\n  - schema: planted.yaml\n  - schema: weaker.yaml\n")
+    settings = "port: 0\nworkers: 2\npadding: no\nlimits: {rate: 100000, burst: 100000}\n"
+    config.write_text(f"{settings}datasets:\n  - schema: planted.yaml\n  - schema: weaker.yaml\n")
     with Store.open(read_config(config).store) as store:
         secrets, cookies = admit_people(store)
     with (
@@ -401,9 +403,9 @@ ANSWERS = "/v1/datasets/{dataset}/answers"
 HOME = "/v1/datasets/{dataset}"
 COUNT = {"question": "SELECT COUNT(*) FROM planted WHERE stay > 3", "epsilon": "0.1", "fresh": True}
 FAILING = {
-    "discreet.custodian.custodian.measure_plan": ("POST", ANSWERS, COUNT),
-    "discreet.custodian.custodian.build_answer": ("POST", ANSWERS, COUNT),
-    "discreet.custodian.preview.plan_or_find_stored": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
+    "discreet.custodian.custodian.scan_rows": ("POST", ANSWERS, COUNT),
+    "discreet.custodian.custodian.explain_result": ("POST", ANSWERS, COUNT),
+    "discreet.custodian.validation.plan_question": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
     "discreet.service.requests.keep_answer": ("POST", ANSWERS, COUNT),
     "discreet.service.api.analyst_routes.build_stated_prior": (
         "POST",

@@ -38,8 +38,8 @@ LONG = 60.0
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
     folder = tmp_path_factory.mktemp("limited")
-    with run_service(build_config(folder, 100)) as found:
-        yield found
+    with run_service(build_config(folder, 100)) as small_service:
+        yield small_service
 
 
 @dataclass
@@ -199,8 +199,8 @@ def test_a_saved_prior_is_measured_like_a_written_one(tmp_path: Path) -> None:
     with run_service(replace(config, limits=replace(config.limits, prior=3))) as service:
         assert service.call("ann", "PUT", "/v1/priors/wide", {"text": weights}).status_code == 200
         for prior in (weights, "@wide"):
-            for path, more in (("answers", {}), ("previews", {}), ("priors", None)):
-                body = {"question": COUNT["question"], "prior": prior} if more is None else COUNT | {"prior": prior}
+            for path, cost in (("answers", {}), ("previews", {}), ("priors", None)):
+                body = {"question": COUNT["question"], "prior": prior} if cost is None else COUNT | {"prior": prior}
                 assert service.post("ann", f"{HOME}/{path}", body).status_code == 400
 
 
@@ -259,9 +259,9 @@ class Watch:
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    found = Watch()
-    monkeypatch.setattr(limits, "time", found)
-    return found
+    scripted_watch = Watch()
+    monkeypatch.setattr(limits, "time", scripted_watch)
+    return scripted_watch
 
 
 def count_passed(rates: RateLimiter, who: str, times: int) -> int:
@@ -345,17 +345,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Supervise
     folder = tmp_path_factory.mktemp("real")
     write_registry(folder, 100)
     config = folder / "service.yaml"
-    more = "limits: {rate: 100000, burst: 100000}\npadding: no\n"
-    config.write_text(f"port: 0\nworkers: 1\n{more}datasets:\n  - schema: registry.yaml\n")
+    settings = "limits: {rate: 100000, burst: 100000}\npadding: no\n"
+    config.write_text(f"port: 0\nworkers: 1\n{settings}datasets:\n  - schema: registry.yaml\n")
     secret = create_service_token(config)
-    with start_service(folder, "--config", config) as found:
-        yield found, secret
+    with start_service(folder, "--config", config) as started_server:
+        yield started_server, secret
 
 
 @contextmanager
 def connect(server: SupervisedService) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", server.port), LONG) as found:
-        yield found
+    with socket.create_connection(("127.0.0.1", server.port), LONG) as line:
+        yield line
 
 
 def replies(server: SupervisedService, request: bytes) -> list[bytes]:
@@ -385,23 +385,23 @@ def healthy(server: SupervisedService) -> bool:
 @ON_ONE_WORKER
 def test_clients_that_send_nothing_more_hold_up_nobody(server: tuple[SupervisedService, str]) -> None:
     """Some stop within the first line, some within the head, some before the body."""
-    found, secret = server
+    running_server, secret = server
     whole = head(secret, f"Content-Length: {len(BODY)}")
     with ExitStack() as open_lines:
         for number in range(60):
-            line = open_lines.enter_context(connect(found))
+            line = open_lines.enter_context(connect(running_server))
             line.sendall((whole + BODY)[: (5, 60, len(whole), len(whole) + 9)[number % 4]])
-        assert replies(found, whole + BODY) == [b"HTTP/1.1 201 Created"]
-        assert healthy(found)
+        assert replies(running_server, whole + BODY) == [b"HTTP/1.1 201 Created"]
+        assert healthy(running_server)
 
 
 @ON_ONE_WORKER
 def test_a_head_that_is_too_large_is_refused(server: tuple[SupervisedService, str]) -> None:
-    found, secret = server
+    running_server, secret = server
     for large in ("X-Long: " + "x" * 200_000, "Cookie: discreet_session=" + "x" * 200_000):
-        assert is_refused(replies(found, head(secret, large, "Content-Length: 0")))
-    assert is_refused(replies(found, b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"))
-    assert healthy(found)
+        assert is_refused(replies(running_server, head(secret, large, "Content-Length: 0")))
+    assert is_refused(replies(running_server, b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"))
+    assert healthy(running_server)
 
 
 class Closing(asyncio.Transport):
@@ -453,22 +453,22 @@ def test_nothing_is_read_after_a_request_was_refused(sent: bytes) -> None:
 @pytest.mark.parametrize("where", ["header", "headers", "first line"])
 def test_a_head_is_as_long_as_is_said_and_no_longer(server: tuple[SupervisedService, str], where: str) -> None:
     """First line and headers together, in one piece: 64 KiB are read, and a byte more is refused."""
-    found, _ = server
+    running_server, _ = server
 
     def sent(length: int) -> bytes:
-        target, more = "/health", ""
+        target, further_headers = "/health", ""
         if where == "headers":
-            more = "".join(f"X-{at}: {'x' * 500}\r\n" for at in range(100))
-        plain = f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}X: \r\n\r\n"
+            further_headers = "".join(f"X-{at}: {'x' * 500}\r\n" for at in range(100))
+        plain = f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{further_headers}X: \r\n\r\n"
         rest = length - len(plain)
         if where == "first line":
             return plain.replace(target, f"{target}?{'x' * (rest - 1)}").encode()
         return plain.replace("X: \r\n\r\n", f"X: {'x' * rest}\r\n\r\n").encode()
 
     assert len(sent(MAX_HEAD_BYTES)) == MAX_HEAD_BYTES
-    assert replies(found, sent(MAX_HEAD_BYTES)) == [b"HTTP/1.1 200 OK"]
-    assert [line[:12] for line in replies(found, sent(MAX_HEAD_BYTES + 1))] == [b"HTTP/1.1 413"]
-    assert is_refused(replies(found, sent(2 * MAX_HEAD_BYTES)))
+    assert replies(running_server, sent(MAX_HEAD_BYTES)) == [b"HTTP/1.1 200 OK"]
+    assert [line[:12] for line in replies(running_server, sent(MAX_HEAD_BYTES + 1))] == [b"HTTP/1.1 413"]
+    assert is_refused(replies(running_server, sent(2 * MAX_HEAD_BYTES)))
 
 
 @ON_ONE_WORKER
@@ -478,25 +478,25 @@ def test_a_head_is_as_long_as_is_said_and_no_longer(server: tuple[SupervisedServ
     ids=["negative", "no number", "two"],
 )
 def test_lengths_that_are_none_are_refused(server: tuple[SupervisedService, str], lengths: tuple[str, ...]) -> None:
-    found, secret = server
-    assert is_refused(replies(found, head(secret, *lengths) + BODY))
-    assert healthy(found)
+    running_server, secret = server
+    assert is_refused(replies(running_server, head(secret, *lengths) + BODY))
+    assert healthy(running_server)
 
 
 @ON_ONE_WORKER
 def test_what_follows_a_short_length_is_no_request(server: tuple[SupervisedService, str]) -> None:
     """A body that says it is shorter than it is is cut there, and its rest is not taken for a request."""
-    found, secret = server
-    assert is_refused(replies(found, head(secret, "Content-Length: 2") + BODY))
-    assert healthy(found)
+    running_server, secret = server
+    assert is_refused(replies(running_server, head(secret, "Content-Length: 2") + BODY))
+    assert healthy(running_server)
 
 
 @ON_ONE_WORKER
 def test_chunks_are_counted(server: tuple[SupervisedService, str]) -> None:
-    found, secret = server
+    running_server, secret = server
     chunk = b"3e8\r\n" + b" " * 1000 + b"\r\n"
     start = head(secret, "Transfer-Encoding: chunked")
     whole = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
-    assert replies(found, start + chunk * 3 + whole) == [b"HTTP/1.1 201 Created"]
-    assert is_refused(replies(found, start + chunk * 66))
-    assert healthy(found)
+    assert replies(running_server, start + chunk * 3 + whole) == [b"HTTP/1.1 201 Created"]
+    assert is_refused(replies(running_server, start + chunk * 66))
+    assert healthy(running_server)

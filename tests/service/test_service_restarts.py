@@ -38,8 +38,8 @@ def config(tmp_path: Path) -> Config:
 
 @pytest.fixture
 def service(config: Config) -> Iterator[InProcessService]:
-    with run_service(config) as result:
-        yield result
+    with run_service(config) as fresh_service:
+        yield fresh_service
 
 
 @pytest.fixture
@@ -65,16 +65,16 @@ def charges(service: InProcessService) -> int:
 def copy_store(config: Config, lost: str) -> str:
     """An older copy of the store, from before something was written into it."""
     copy = f"{config.store}.copy"
-    with closing(sqlite3.connect(config.store)) as store, closing(sqlite3.connect(copy)) as result:
-        store.backup(result)
-        result.execute(lost)
-        result.commit()
+    with closing(sqlite3.connect(config.store)) as store, closing(sqlite3.connect(copy)) as backup:
+        store.backup(backup)
+        backup.execute(lost)
+        backup.commit()
     return copy
 
 
 def put_back(copy: str, config: Config) -> None:
-    for more in ("-wal", "-shm"):
-        Path(f"{config.store}{more}").unlink(missing_ok=True)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{config.store}{suffix}").unlink(missing_ok=True)
     Path(copy).replace(config.store)
 
 
@@ -185,9 +185,9 @@ def test_who_waits_for_a_data_set_to_be_opened_is_told_so(
     service: InProcessService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dataset_registry, "OPEN_TIMEOUT", 0.01)
-    held = service.app.service.registry.find_dataset("registry")
-    assert held is not None
-    with held.open_lock:
+    dataset = service.app.service.registry.find_dataset("registry")
+    assert dataset is not None
+    with dataset.open_lock:
         refused = service.post("ann", f"{HOME}/answers", COUNT)
     assert (refused.status_code, refused.json()["detail"]) == (503, "the data set is being opened; try again")
     assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 201
@@ -201,8 +201,8 @@ def test_a_broken_schema_is_the_custodians_matter(
     """Analysts are told to ask, the log has the kind of mistake, and it goes on once it is mended."""
     file = config.datasets[0].schema
     assert service.post("ann", f"{home}/answers", COUNT).status_code == 201
-    text = file.read_text()
-    file.write_text(text.replace("budget:", "budgets:", 1))
+    source = file.read_text()
+    file.write_text(source.replace("budget:", "budgets:", 1))
     capfd.readouterr()
     refused = service.post("ann", f"{home}/answers", COUNT | {"fresh": True})
     assert (refused.status_code, refused.json()["detail"]) == (503, CLOSED)
@@ -210,7 +210,7 @@ def test_a_broken_schema_is_the_custodians_matter(
     (line,) = (one for one in lines if one["event"] == "closed")
     assert (line["dataset"], line["where"]) == ("registry", "InvalidInput")
     assert {"unavailable"} <= {one["kind"] for one in service.get("cus", "/v1/warnings").json()["warnings"]}
-    file.write_text(text)
+    file.write_text(source)
     assert service.post("ann", f"{home}/answers", COUNT | {"fresh": True}).status_code == 201
 
 
@@ -242,11 +242,11 @@ def test_what_is_said_of_a_data_sets_folder_has_no_path(config: Config, tmp_path
     shutil.rmtree(place.folder)
     place.folder.write_text("in its place")
     with (
-        pytest.raises(Unavailable, match=r"^the folder registry\.discreet cannot be written; ") as result,
+        pytest.raises(Unavailable, match=r"^the folder registry\.discreet cannot be written; ") as refusal,
         place.lock(),
     ):
         pass
-    assert str(tmp_path) not in str(result.value)
+    assert str(tmp_path) not in str(refusal.value)
 
 
 @pytest.mark.parametrize(("message", "secure"), [("https", True), ("http", False)])

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import create_engine, insert, inspect, select, update
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.ledger.verify import RecordedHead
+from discreet.ledger.connect import RecordedHead
 from discreet.service.store import Store
 from discreet.service.store import store as tables
 from discreet.service.store.job_queue import (
@@ -78,10 +78,10 @@ def _fresh_database(dsn: str, name: str) -> str:
     import psycopg
 
     parts = dict(part.split("=", 1) for part in dsn.split())
-    text = "".join(sign for sign in name if sign.isalnum()).lower()[-40:]
+    signs = "".join(sign for sign in name if sign.isalnum()).lower()[-40:]
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE store_{text}")
-    return f"postgresql:///store_{text}?host={parts['host']}&user={parts['user']}"
+        connection.execute(f"CREATE DATABASE store_{signs}")
+    return f"postgresql:///store_{signs}?host={parts['host']}&user={parts['user']}"
 
 
 def test_what_fails_is_called_by_its_name(tmp_path: Path) -> None:
@@ -102,16 +102,17 @@ def test_what_fails_is_called_by_its_name(tmp_path: Path) -> None:
 def test_the_versions_lead_to_the_tables_that_are_used(store: Store) -> None:
     """What Alembic's versions make, and what the code expects, are the same: columns, keys, indices."""
     with store.database.begin_read() as connection:
-        found = inspect(connection)
-        assert set(found.get_table_names()) - {VERSION_TABLE} == set(METADATA.tables)
+        inspector = inspect(connection)
+        assert set(inspector.get_table_names()) - {VERSION_TABLE} == set(METADATA.tables)
         for name, table in METADATA.tables.items():
-            columns = {one["name"]: (str(one["type"]), one["nullable"]) for one in found.get_columns(name)}
+            columns = {one["name"]: (str(one["type"]), one["nullable"]) for one in inspector.get_columns(name)}
             types = {one.name: (str(one.type.compile(connection.dialect)), one.nullable) for one in table.columns}
             assert columns == types, name
-            assert found.get_pk_constraint(name)["constrained_columns"] == [one.name for one in table.primary_key]
+            assert inspector.get_pk_constraint(name)["constrained_columns"] == [one.name for one in table.primary_key]
             ours = {(str(one.name), tuple(column.name for column in one.columns), one.unique) for one in table.indexes}
             theirs = {
-                (str(one["name"]), tuple(one["column_names"]), bool(one["unique"])) for one in found.get_indexes(name)
+                (str(one["name"]), tuple(one["column_names"]), bool(one["unique"]))
+                for one in inspector.get_indexes(name)
             }
             assert ours <= theirs, name
 
@@ -123,21 +124,21 @@ def test_a_second_opening_changes_nothing(store: Store, where: str) -> None:
 
 
 def test_a_token_is_kept_as_its_hash_alone(store: Store) -> None:
-    _, result = create_token(store, "ann", "analyst")
+    _, secret = create_token(store, "ann", "analyst")
     with store.database.begin_read() as connection:
         rows = [str(row) for table in METADATA.tables.values() for row in connection.execute(select(table))]
-    assert not [row for row in rows if result in row or result.removeprefix("dsc_") in row]
-    found = find_token(store, result)
-    assert found is not None
-    assert (found.analyst, found.role) == ("ann", "analyst")
+    assert not [row for row in rows if secret in row or secret.removeprefix("dsc_") in row]
+    token = find_token(store, secret)
+    assert token is not None
+    assert (token.analyst, token.role) == ("ann", "analyst")
 
 
 def test_unknown_expired_and_revoked_tokens_open_nothing(store: Store) -> None:
-    first, result = create_token(store, "ann", "analyst")
+    first, secret = create_token(store, "ann", "analyst")
     _, other = create_token(store, "bob", "analyst")
-    assert find_token(store, result + "x") is None
+    assert find_token(store, secret + "x") is None
     assert revoke_token(store, first.id)
-    assert find_token(store, result) is None
+    assert find_token(store, secret) is None
     with store.database.begin_write() as connection:
         connection.execute(update(tokens).values(expires=time.time() - 1))
     assert find_token(store, other) is None
@@ -171,8 +172,8 @@ def test_names_that_no_account_can_have_are_refused(tmp_path: Path, name: str) -
 def test_the_first_answer_under_a_key_wins(store: Store) -> None:
     items = [StoredAnswer(str(at), "registry", False, "ann", "k", "{}", 1, 1.0, "{}", None) for at in range(2)]
     assert [keep_answer(store, one).id for one in items] == ["0", "0"]
-    found = find_answer_by_key(store, "registry", False, "ann", "k")
-    assert found == items[0]
+    stored_answer = find_answer_by_key(store, "registry", False, "ann", "k")
+    assert stored_answer == items[0]
     assert find_answer_by_key(store, "registry", True, "ann", "k") is None
     assert find_answer_by_key(store, "registry", False, "bob", "k") is None
 

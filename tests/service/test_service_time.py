@@ -94,17 +94,17 @@ class Client:
     leaves: bool = False
     last: float = 0.0
     sent: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
-    given: int = 0
+    parts_sent: int = 0
 
     async def receive(self) -> dict[str, Any]:
-        if self.given == len(self.parts):
+        if self.parts_sent == len(self.parts):
             return {"type": "http.disconnect"}
-        pause, body = self.parts[self.given]
-        self.given += 1
+        pause, body = self.parts[self.parts_sent]
+        self.parts_sent += 1
         self.script.now += pause
         self.last = self.script.now
-        more = self.leaves or self.given < len(self.parts)
-        return {"type": "http.request", "body": body, "more_body": more}
+        is_unfinished = self.leaves or self.parts_sent < len(self.parts)
+        return {"type": "http.request", "body": body, "more_body": is_unfinished}
 
     async def send(self, message: Any) -> None:
         self.sent.append((self.script.now, dict(message)))
@@ -168,8 +168,8 @@ class Timed:
 def read_metrics(timed_service: Timed, what: str) -> dict[str, float]:
     """What the custodian is told of something, by label."""
     timed_service.app.service.counters.write()
-    found = read_counters(timed_service.app.service.store)
-    return {label: value for (name, label), (value, _) in found.items() if name == what}
+    counters = read_counters(timed_service.app.service.store)
+    return {label: value for (name, label), (value, _) in counters.items() if name == what}
 
 
 @contextmanager
@@ -196,8 +196,8 @@ def run_scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iter
 
 @pytest.fixture(scope="module")
 def timed_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timed]:
-    with run_scripted(tmp_path_factory.mktemp("timed")) as found:
-        yield found
+    with run_scripted(tmp_path_factory.mktemp("timed")) as timed:
+        yield timed
 
 
 @pytest.fixture(autouse=True)
@@ -308,19 +308,21 @@ def test_how_long_rows_take_is_not_told_by_when_an_answer_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_jobs: bool
 ) -> None:
     """In a history, in a preview, by the numbers of the ledger: nothing changes for anyone before the moment."""
-    exact, seen = measure.read_exact_inputs, list[str]()
+    exact, histories = measure.read_exact_inputs, list[str]()
     with run_scripted(tmp_path, by_jobs) as timed_service:
         monkeypatch.setattr(
-            measure, "read_exact_inputs", lambda *arguments: (seen.append(look(timed_service)), exact(*arguments))[1]
+            measure,
+            "read_exact_inputs",
+            lambda *arguments: (histories.append(look(timed_service)), exact(*arguments))[1],
         )
-        monkeypatch.setattr(deadlines.time, "sleep", lambda _: seen.append(look(timed_service)))
+        monkeypatch.setattr(deadlines.time, "sleep", lambda _: histories.append(look(timed_service)))
         assert timed_service.call("ann", "POST", f"{HOME}/answers", WATCHED).status == (202 if by_jobs else 201)
         if by_jobs:
             with closing(Service.open(timed_service.app.service.config, runs_jobs=True)) as runner:
                 assert run_next_job(runner, "runner")
         after = look(timed_service)
-    reading, drawn = seen
-    assert reading == drawn != after
+    reading, waiting = histories
+    assert reading == waiting != after
 
 
 def test_an_answer_that_is_told_again_leaves_when_a_new_one_does(timed_service: Timed) -> None:
@@ -501,9 +503,9 @@ def test_logs_and_metrics_hold_padded_seconds_and_none_where_nothing_was_padded(
     timed_service.call(None, "GET", "/health")
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line.get("seconds") for line in lines] == [DEADLINE, 2 * DEADLINE, None, None]
-    more = {label: value - before.get(label, 0) for label, value in read_metrics(timed_service, "seconds").items()}
-    assert {label for label, value in more.items() if value} == {"POST /v1/datasets/{dataset}/previews"}
-    assert more["POST /v1/datasets/{dataset}/previews"] == 3 * DEADLINE
+    seconds = {label: value - before.get(label, 0) for label, value in read_metrics(timed_service, "seconds").items()}
+    assert {label for label, value in seconds.items() if value} == {"POST /v1/datasets/{dataset}/previews"}
+    assert seconds["POST /v1/datasets/{dataset}/previews"] == 3 * DEADLINE
 
 
 def test_overruns_are_told_to_the_custodian(timed_service: Timed) -> None:
@@ -544,9 +546,9 @@ def streaming(script: Script, unpadded: bool) -> Callable[..., Any]:
         get_request_state(scope).unpadded = unpadded
         script.now += 1
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        for more in (True, True, False):
+        for is_unfinished in (True, True, False):
             script.now += 1
-            await send({"type": "http.response.body", "body": b"x", "more_body": more})
+            await send({"type": "http.response.body", "body": b"x", "more_body": is_unfinished})
 
     return app
 
@@ -577,8 +579,8 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Script:
 @pytest.fixture
 def queued_service(tmp_path: Path) -> Iterator[Timed]:
     """A service whose questions run as jobs."""
-    with run_scripted(tmp_path, by_jobs=True) as found:
-        yield found
+    with run_scripted(tmp_path, by_jobs=True) as timed:
+        yield timed
 
 
 def job_of(timed_service: Timed, who: str, job: str) -> Any:
@@ -634,12 +636,12 @@ def test_a_job_that_fails_is_seen_to_fail_when_it_would_be_seen_to_be_done(
 
 def test_an_analyst_is_not_told_when_a_job_begins_nor_what_it_is_at(queued_service: Timed) -> None:
     document = queued_service.call("ann", "POST", f"{HOME}/answers", ASK).json()
-    seen = [job_of(queued_service, "cus", document["id"])]
+    states = [job_of(queued_service, "cus", document["id"])]
     store = queued_service.app.service.store
     assert take_job(store, "runner") is not None
     record_heartbeat(store, document["id"], "runner", "reading rows")
-    seen.append(job_of(queued_service, "cus", document["id"]))
-    assert [(one["state"], one["stage"]) for one in seen] == [("waiting", None), ("running", "reading rows")]
+    states.append(job_of(queued_service, "cus", document["id"]))
+    assert [(one["state"], one["stage"]) for one in states] == [("waiting", None), ("running", "reading rows")]
     assert job_of(queued_service, "ann", document["id"]) == document
     assert (document["state"], document["stage"]) == ("running", None)
 

@@ -12,7 +12,7 @@ from discreet.numeric import EPOCH
 from discreet.query.predicates import FALSE, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
 from discreet.query.scan import BinKey, HistogramScan, ScanMeasure, TextKey, TotalsScan
 from discreet.schema import Budget, Column, DerivedCodes, Schema
-from discreet.schema.column import MAX_CODE
+from discreet.schema.schema import MAX_CODE
 
 Row = dict[str, str | None]
 Plan = TotalsScan | HistogramScan

@@ -61,8 +61,8 @@ def build_config(folder: Path, patients: int = PATIENTS, **changes: Any) -> Conf
     shutil.copytree(register_folder(patients), folder, dirs_exist_ok=True)
     schema = folder / "registry.yaml"
     limits = Limits(rate=100_000, burst=100_000, together=100_000, previews=100_000)
-    places = folder / "service", str(folder / "service.db")
-    return replace(Config((DatasetConfig(schema, 0.05),), *places, padding=False, limits=limits), **changes)
+    places = {"folder": folder / "service", "store": str(folder / "service.db")}
+    return replace(Config((DatasetConfig(schema, 0.05),), **places, padding=False, limits=limits), **changes)
 
 
 @contextmanager

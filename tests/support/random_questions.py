@@ -33,9 +33,9 @@ import yaml
 from discreet import Client, Custodian
 from discreet.datasets import dataset_dir
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidInput, Unsupported
+from discreet.query import parse_question
 from discreet.query.predicates import AllOf, AnyOf, InRanges, InTexts
 from discreet.query.query import Aggregate, GroupKey, HavingCondition, OutputColumn, Presentation, Query
-from discreet.query.validate import parse_question
 from discreet.schema import Schema
 from discreet.service.app import make_app
 from discreet.service.config import Config, DatasetConfig, Limits
@@ -182,14 +182,14 @@ class Ask:
     """A question, and what goes with it."""
 
     sql: str
-    given: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     ranges: tuple[tuple[str, str], ...] = ()
 
     @property
     def exact(self) -> dict[str, Any]:
         """What goes with it, numbers as numbers."""
         sizes = {"epsilon", "delta", "noise_scale"}
-        return {name: Fraction(value) if name in sizes else value for name, value in self.given.items()}
+        return {name: Fraction(value) if name in sizes else value for name, value in self.options.items()}
 
 
 Piece = tuple[str, Any]
@@ -241,7 +241,7 @@ class Asker:
     def ask_counting(self) -> Ask:
         """A question of counts alone, for sessions."""
         return replace(
-            self.chance.choice([self.ask_counts, self.bins, self.ask_one_count, self.ask_one_count])(), given={}
+            self.chance.choice([self.ask_counts, self.bins, self.ask_one_count, self.ask_one_count])(), options={}
         )
 
     def ask_fitting(self) -> Ask:
@@ -281,8 +281,8 @@ class Asker:
         prior = self.pick_prior(functions[0]) if one and self.chance.random() < 0.5 else None
         interval = one and functions[0][0].startswith("quantile") and self.chance.random() < 0.3
         distance = self.distance() if one and not interval and self.chance.random() < 0.3 else None
-        more: dict[str, Any] = {"prior": prior, "interval": interval, "distance": distance}
-        return self.ask([each[1] for each in functions], sized=self.chance.random() < 0.05, **more)
+        options: dict[str, Any] = {"prior": prior, "interval": interval, "distance": distance}
+        return self.ask([each[1] for each in functions], sized=self.chance.random() < 0.05, **options)
 
     def ask_counts(self) -> Ask:
         """Several counts with filters, planned together."""
@@ -317,13 +317,13 @@ class Asker:
         """What needs a public number of values: means of ranks, and individual DP where the schema allows it."""
         column, share = self.chance.choice(self.complete), self.chance.choice(("0.05", "0.2", "0.4"))
         sql = f"TRIMMED_MEAN({column}, {share})"
-        given = {"epsilon": self.chance.choice(("1", "3.7", "8"))}
+        noise_options = {"epsilon": self.chance.choice(("1", "3.7", "8"))}
         if "individual-dp" in self.models and self.chance.random() < 0.7:
             kind = self.chance.choice(("median", "min", "max", "second_max"))
             sql = f"{kind.upper()}({column})"
-            given["model"] = "individual-dp"
+            noise_options["model"] = "individual-dp"
         name = self.declared["name"]
-        return Ask(f"SELECT {sql} FROM {name}", given)
+        return Ask(f"SELECT {sql} FROM {name}", noise_options)
 
     def ask_rollup(self) -> Ask:
         keys = list({json.dumps(key[1]): key for key in (self.key(), self.key())}.values())
@@ -334,9 +334,9 @@ class Asker:
         unit = self.chance.choice(("one", "one", "new", "p0", "nobody"))
         prior = self.pick_prior(("value", ("", {"value": column}))) if self.chance.random() < 0.5 else None
         name = self.declared["name"]
-        more = {"prior": prior, "distance": self.distance() if self.chance.random() < 0.3 else None}
-        given = {"epsilon": self.epsilon()} | {name: value for name, value in more.items() if value}
-        return Ask(f"SELECT {column} FROM {name} FOR UNIT '{unit}'", given)
+        wanted = {"prior": prior, "distance": self.distance() if self.chance.random() < 0.3 else None}
+        options = {"epsilon": self.epsilon()} | {name: value for name, value in wanted.items() if value}
+        return Ask(f"SELECT {column} FROM {name} FOR UNIT '{unit}'", options)
 
     def total(self) -> tuple[str, Piece]:
         column, kind = (
@@ -454,8 +454,8 @@ class Asker:
         if keys:
             listed = ", ".join(one for one, _ in keys)
             sql += f" GROUP BY ROLLUP ({listed})" if rollup else f" GROUP BY {listed}"
-        given = {key: value for key, value in options.items() if value}
-        return Ask(sql, given | self.noise(given, sized))
+        stated = {key: value for key, value in options.items() if value}
+        return Ask(sql, stated | self.noise(stated, sized))
 
     def noise(self, options: Mapping[str, Any], sized: bool) -> dict[str, Any]:
         """How much noise there may be: mostly by an epsilon."""
@@ -472,8 +472,8 @@ class Asker:
             return {"epsilon": self.epsilon(), "delta": self.chance.choice(("1e-6", "1e-3"))}
         if model < 0.6 and "individual-dp" in models and not options:
             return {"epsilon": self.epsilon(), "model": "individual-dp"}
-        more = {"rows": 5} if self.chance.random() < 0.1 else {}
-        return {"epsilon": self.epsilon()} | more
+        row_option = {"rows": 5} if self.chance.random() < 0.1 else {}
+        return {"epsilon": self.epsilon()} | row_option
 
 
 # Values that no text leads to.
@@ -655,7 +655,13 @@ def _run_listening_service(schema: Path, name: str) -> Iterator[Web]:
     folder = schema.parent / "service"
     limits = Limits(rate=100_000, burst=100_000, together=100_000, previews=100_000)
     app = make_app(
-        Config((DatasetConfig(schema, 0.05),), folder, str(schema.parent / "service.db"), padding=False, limits=limits)
+        Config(
+            (DatasetConfig(schema, 0.05),),
+            folder=folder,
+            store=str(schema.parent / "service.db"),
+            padding=False,
+            limits=limits,
+        )
     )
     token = create_token(app.service.store, "ann", "analyst", 1, (name,))[1]
     server = uvicorn.Server(uvicorn.Config(app, lifespan="on", ws="none", log_config=None, access_log=False))
@@ -691,13 +697,13 @@ def ask_by_value(side: Side, ask: Ask) -> list[Document]:
 def ask_by_changed_value(side: Side, ask: Ask) -> list[Document]:
     """A value that no text leads to, the same on both sides."""
     schema = side.custodian.schema
-    query = change_query(parse_question(ask.sql, schema), schema, random.Random(ask.sql + str(ask.given)))
+    query = change_query(parse_question(ask.sql, schema), schema, random.Random(ask.sql + str(ask.options)))
     return [side.custodian.answer(query, fresh=True, **ask.exact).to_json()]
 
 
 def ask_for_stored(side: Side, ask: Ask) -> list[Document]:
     """Asked, asked again and asked by another: one draw in all."""
-    first = side.custodian.answer(ask.sql, key=f"{ask.sql} {dict(ask.given)}"[:200], **ask.exact).to_json()
+    first = side.custodian.answer(ask.sql, key=f"{ask.sql} {dict(ask.options)}"[:200], **ask.exact).to_json()
     again = side.custodian.answer(ask.sql, **ask.exact).to_json()
     return [first, again, side.custodian.answer(ask.sql, analyst="bob", **ask.exact).to_json()]
 
@@ -715,7 +721,7 @@ def ask_with_constraints(side: Side, ask: Ask) -> list[Document]:
 
 def ask_by_command(side: Side, ask: Ask) -> list[Document]:
     words = ["ask", side.schema, ask.sql, "--json", "--fresh"]
-    for name, value in ask.given.items():
+    for name, value in ask.options.items():
         option = f"--{name.replace('_', '-')}"
         words += [option] if value is True else [option, value]
     for low, high in ask.ranges:
@@ -731,7 +737,9 @@ def ask_by_command(side: Side, ask: Ask) -> list[Document]:
 def ask_by_http(side: Side, ask: Ask) -> list[Document]:
     assert side.web is not None
     ranges = [f"{low}..{high}" for low, high in ask.ranges]
-    return [side.web.api("POST", "/answers", {"question": ask.sql, "fresh": True, "ranges": ranges} | dict(ask.given))]
+    return [
+        side.web.api("POST", "/answers", {"question": ask.sql, "fresh": True, "ranges": ranges} | dict(ask.options))
+    ]
 
 
 def ask_by_client(side: Side, ask: Ask) -> list[Document]:
@@ -744,11 +752,11 @@ def ask_by_console(side: Side, ask: Ask) -> list[Document]:
     assert side.web is not None
     area = f"/console/datasets/{side.web.name}"
     _, _, page = side.web.page(area)
-    how = next(name for name in ("epsilon", "accuracy", "noise_scale") if name in ask.given)
-    sent = {"question": ask.sql, "fresh": "yes", "how": how, "size": str(ask.given[how])}
+    how = next(name for name in ("epsilon", "accuracy", "noise_scale") if name in ask.options)
+    sent = {"question": ask.sql, "fresh": "yes", "how": how, "size": str(ask.options[how])}
     sent |= {"form_token": _find_group('name="form-token" content="([^"]*)"', page)}
     sent |= {"key": _find_group('name="key" value="([^"]*)"', page)}
-    sent |= {name: str(value) for name, value in ask.given.items() if name != how}
+    sent |= {name: str(value) for name, value in ask.options.items() if name != how}
     status, where, text = side.web.page(f"{area}/ask", sent)
     if status != 303:
         raise _build_refusal(status, _find_group(r'role="alert"[^>]*><p>(.*?)</p>', text))
@@ -1076,5 +1084,5 @@ def _try_one(pair: Pair, way: str, asker: Asker, chance: random.Random, results:
     else:
         ask_by = (ENTRANCES | WEB_ENTRANCES)[way]
         ask = asker.ask_fitting() if ask_by is ask_with_constraints else asker.any()
-        try_plan(pair, way, lambda side: ask_by(side, ask), f"{ask.sql} {dict(ask.given)}", results, seed)
+        try_plan(pair, way, lambda side: ask_by(side, ask), f"{ask.sql} {dict(ask.options)}", results, seed)
         try_preview(pair, ask, results)

@@ -222,11 +222,11 @@ class Stairs:
     def heights(self, points: NDArray[np.int64]) -> Floats:
         """ln of what P(k) is in proportion to."""
         rate = -_compute_log(self.fall)
-        found = []
+        log_chances = []
         for core, share in ((self.points, 1 - self.part), (self.points + 1, self.part)):
             level = np.where(np.abs(points) < core, 0, 1 + (np.abs(points) - core) // self.units)
-            found.append((_compute_log(share) if share else -np.inf) - rate * level)
-        return np.logaddexp(*found)
+            log_chances.append((_compute_log(share) if share else -np.inf) - rate * level)
+        return np.logaddexp(*log_chances)
 
     def window(self, move: int) -> NDArray[np.int64]:
         """Far enough: from there on every level is as those before it, but lower."""
@@ -413,19 +413,19 @@ class Script:
     def draw(self, law: Law, row_count: int, width: int = 1) -> NDArray[np.object_]:
         """Rows of numbers."""
         self.noised.append(NoiseDraw(law, row_count, width, self.numbers))
-        drawn = np.empty((row_count, width), dtype=np.object_)
+        samples = np.empty((row_count, width), dtype=np.object_)
         for at in range(row_count * width):
-            drawn[at // width, at % width] = self.noise(self.numbers + at)
+            samples[at // width, at % width] = self.noise(self.numbers + at)
         self.numbers += row_count * width
-        return drawn
+        return samples
 
     def pick(self, logs: Floats) -> int:
         """One outcome, by its place."""
         at = len(self.picked)
         self.picked.append(logs)
-        found = min(self.choices[at], len(logs) - 1) if at < len(self.choices) else self.choose(logs)
-        self.taken.append(found)
-        return found
+        choice = min(self.choices[at], len(logs) - 1) if at < len(self.choices) else self.choose(logs)
+        self.taken.append(choice)
+        return choice
 
 
 DECIDING: list[Script] = []
@@ -536,7 +536,8 @@ def recording(chance: random.Random, repeat: Sequence[Recorded] | None = None) -
         (PolygonStaircase, "sample_units", draw_several),
         (PermuteAndFlip, "sample_position", choose_by_flip),
         (Distribution, "sample_position", choose_position),
-        (asked, "measure_plan", tap.draw),
+        (asked, "scan_rows", lambda _, source: source),
+        (asked, "sample_noisy_outputs", tap.draw),
         (counted, "measure_plan", tap.draw),
         (published, "SYSTEM", SeededEntropy(b"a file")),
         (RecordsPlan, "_add_noise", add_noise_to_rows),
@@ -699,10 +700,10 @@ def explore_law(run: Callable[[Script], NoisyResult], keyed: bool) -> Output:
 
 
 def _explore_cut(
-    run: Callable[[Script], NoisyResult], plain: NoisyResult, numbers: Sequence[Placed], drawn: int
+    run: Callable[[Script], NoisyResult], plain: NoisyResult, numbers: Sequence[Placed], place: int
 ) -> bool:
     """Whether the one number is at its upper end already, so that only noise below 0 moves it."""
-    return drawn == len(numbers) == 1 and not numbers[0][1] and flatten(run(Script(lambda _: -HUGE))) != flatten(plain)
+    return place == len(numbers) == 1 and not numbers[0][1] and flatten(run(Script(lambda _: -HUGE))) != flatten(plain)
 
 
 def _find_placed(plain: Sequence[int], telling: Sequence[int]) -> list[Placed] | None:

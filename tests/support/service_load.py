@@ -57,7 +57,7 @@ def write_config(folder: Path, datasets: Collection[str], **keys: object) -> Pat
     settings = {"port": 0, "padding": "no", "limits": limits} | keys
     lines = [f"{key}: {value}\n" for key, value in settings.items()]
     parted = [one.partition(",") for one in datasets]
-    named = [f"  - {{schema: {name}.yaml{comma}{more}}}\n" for name, comma, more in parted]
+    named = [f"  - {{schema: {name}.yaml{comma}{keys_text}}}\n" for name, comma, keys_text in parted]
     config = folder / "service.yaml"
     config.write_text("".join([*lines, "datasets:\n", *named]))
     return config

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from discreet import charts
-from discreet.charts import DistributionChart, save_picture
+from discreet.charts import DistributionChart, build_picture_spec, save_spec
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.formatting import format_estimate
 from discreet.priors.posterior import Posterior
@@ -55,7 +55,7 @@ def chart_many() -> DistributionChart:
 
 
 def save_svg(drawing: DistributionChart, folder: Path) -> ET.Element:
-    return ET.parse(save_picture(drawing, folder / "picture.svg")).getroot()
+    return ET.parse(save_spec(build_picture_spec(drawing), folder / "picture.svg")).getroot()
 
 
 def read_words(root: ET.Element) -> str:
@@ -99,7 +99,7 @@ def test_an_svg_shows_the_laws_the_raw_answer_the_posterior_and_the_sentence(tmp
 
 def test_a_png_is_twice_as_dense_as_the_svg(tmp_path: Path) -> None:
     """A PNG has its signature and the size of the SVG times two."""
-    content = save_picture(chart_count(), tmp_path / "picture.PNG").read_bytes()
+    content = save_spec(build_picture_spec(chart_count()), tmp_path / "picture.PNG").read_bytes()
     assert content.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", content[16:24])
     root = save_svg(chart_count(), tmp_path)
@@ -108,7 +108,7 @@ def test_a_png_is_twice_as_dense_as_the_svg(tmp_path: Path) -> None:
 
 def test_a_page_loads_nothing_and_tells_the_sentence(tmp_path: Path) -> None:
     """The HTML works offline: no tag loads anything, the policy forbids it, the sentence is text and label."""
-    text = save_picture(chart_count(), str(tmp_path / "picture.html")).read_text(encoding="utf-8")
+    text = save_spec(build_picture_spec(chart_count()), str(tmp_path / "picture.html")).read_text(encoding="utf-8")
     page = LoadedPage(text)
     assert page.loads == []
     assert page.scripts == 2
@@ -209,7 +209,7 @@ def test_hostile_text_is_escaped_and_cut(suffix: str, tmp_path: Path) -> None:
     bad = "</script><script>alert(1)</script><!--\x00\x1b\ud800]]>\"'&{}" + "x" * 5000
     both = Posterior(np.array([0.5, 0.5]), names=(bad, bad + "y"))
     drawing = DistributionChart(bad, bad, both, None, both, bad, None, bad)
-    text = save_picture(drawing, tmp_path / f"picture{suffix}").read_text(encoding="utf-8")
+    text = save_spec(build_picture_spec(drawing), tmp_path / f"picture{suffix}").read_text(encoding="utf-8")
     assert "<script>alert" not in text
     assert "x" * 1000 not in text
     assert "</script><script>alert(1)" in unescape(text.replace("\\u003c", "<"))
@@ -223,14 +223,14 @@ def test_hostile_text_is_escaped_and_cut(suffix: str, tmp_path: Path) -> None:
 def test_another_suffix_is_refused_and_nothing_written(name: str, tmp_path: Path) -> None:
     """Only .svg, .png and .html are drawn."""
     with pytest.raises(InvalidInput, match=r"\.svg, \.png or \.html"):
-        save_picture(chart_count(), tmp_path / name)
+        save_spec(build_picture_spec(chart_count()), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_folder_is_told_in_one_sentence(tmp_path: Path) -> None:
     """No folder is made on the way."""
     with pytest.raises(InvalidInput, match="does not exist"):
-        save_picture(chart_count(), tmp_path / "missing" / "picture.svg")
+        save_spec(build_picture_spec(chart_count()), tmp_path / "missing" / "picture.svg")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -239,7 +239,7 @@ def test_a_place_that_cannot_be_written_keeps_what_it_had(tmp_path: Path) -> Non
     place = tmp_path / "picture.svg"
     (place / "kept").mkdir(parents=True)
     with pytest.raises(Unavailable, match="cannot be written") as failure:
-        save_picture(chart_truth(), place)
+        save_spec(build_picture_spec(chart_truth()), place)
     assert "Errno" not in str(failure.value)
     assert [path.name for path in tmp_path.rglob("*")] == ["picture.svg", "kept"]
 
@@ -259,7 +259,7 @@ def test_a_missing_extra_says_what_to_install(suffix: str, tmp_path: Path, monke
     )  # as if no page had been made yet
     monkeypatch.setattr(builtins, "__import__", fail_to_import)
     with pytest.raises(Unsupported, match=re.escape("pip install '.[pictures]'")):
-        save_picture(chart_count(), tmp_path / f"picture{suffix}")
+        save_spec(build_picture_spec(chart_count()), tmp_path / f"picture{suffix}")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -295,7 +295,10 @@ def test_a_picture_as_data_is_the_picture(drawing: DistributionChart, tmp_path: 
     assert spec["description"] == SENTENCE
     assert SENTENCE not in json.dumps(spec["layer"])
     for suffix in (".svg", ".png", ".html"):
-        one, two = save_picture(drawing, tmp_path / f"a{suffix}"), charts.save_spec(reloaded, tmp_path / f"b{suffix}")
+        one, two = (
+            save_spec(build_picture_spec(drawing), tmp_path / f"a{suffix}"),
+            save_spec(reloaded, tmp_path / f"b{suffix}"),
+        )
         assert one.read_bytes() == two.read_bytes()
 
 
@@ -305,7 +308,7 @@ def test_a_picture_as_data_is_the_picture(drawing: DistributionChart, tmp_path: 
 )
 def test_what_is_no_picture_is_refused(spec: object, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no picture of an answer"):
-        charts.save_spec(spec, tmp_path / "picture.svg")
+        save_spec(spec, tmp_path / "picture.svg")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -315,4 +318,4 @@ def test_a_picture_from_elsewhere_fetches_nothing(tmp_path: Path) -> None:
     spec = charts.build_picture_spec(chart_count())
     layer = {"data": {"url": str(tmp_path / "rows.csv")}, "mark": "point", "encoding": {"x": {"field": "x"}}}
     with pytest.raises(InvalidInput, match="no picture of an answer"):
-        charts.save_spec(spec | {"layer": [layer]}, tmp_path / "picture.svg")
+        save_spec(spec | {"layer": [layer]}, tmp_path / "picture.svg")

@@ -32,9 +32,9 @@ from discreet import constraints as cn
 from discreet import mechanisms as mc
 from discreet import synthetic as sy
 from discreet.answers.answer import PopulationEstimate, RangeCount
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.custodian.preview import Preview
-from discreet.mechanisms.selection_scores import Selection
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.numeric import exp_below
 from discreet.planner.options import QueryOptions
 from discreet.planner.plan import NoisyResult
@@ -44,6 +44,7 @@ from discreet.priors.posterior import PosteriorSummary
 from discreet.priors.syntax import parse_shapes
 from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.query import parse_sql
+from discreet.release.methods import METHODS, build_method
 from discreet.schema import Budget, Column, schema_from_text
 from discreet.sdc import Closeness, Distinct, Spread
 from discreet.synthetic.column_methods import order_names
@@ -143,6 +144,9 @@ def build_values() -> Iterator[object]:
     yield from build_synthetic_values()
     distances = [Distance.continuous(), Distance.nominal(), Distance.ordinal("abc"), Distance.semantic(TREE)]
     yield from [*distances, Distance.product(distances, [1, 2, HALF, 3]), TREE, SCHEMA, *SCHEMA.columns.values()]
+    needed = {"epsilon": 1, "k": 3, "t": 2, "diversity": "distinct 3"}
+    for name, method in METHODS.items():
+        yield build_method(name, {option: needed[option] for option in needed if option in method.list_options()})
     yield from [Distinct(3), Spread(HALF), Closeness(HALF), Accuracy.parse("±50 at 90%"), Budget(HALF, HALF)]
     yield from [Prior.normal(5, 2, 0, 9), Prior.weights({"a": 1, (1, HALF): 3}), parse_shapes("normal(5, 2) on [0, 9]")]
     yield from [Guarantee.dp(HALF), Guarantee.individual_dp(HALF, 3), Guarantee.t_closeness(HALF, "emd")]
@@ -192,6 +196,30 @@ def list_parts(value: object) -> Iterator[object]:
 def test_a_copy_is_the_same_value(value: object) -> None:
     for copier in COPIERS:
         assert describe(copier(value)) == describe(value)
+
+
+@pytest.mark.parametrize("kind", [Answer, Schema, Taxonomy])
+def test_a_copy_equals_what_it_was_made_from(kind: type) -> None:
+    originals = [value for value in VALUES if type(value) is kind]
+    assert originals
+    for copier in COPIERS:
+        assert [copier(value) for value in originals] == originals
+
+
+def test_taxonomies_are_equal_by_what_they_say() -> None:
+    """In whatever order it was said; so are the distances that are made of them."""
+    turned = Taxonomy(dict(reversed(TREE.ancestors.items())), TREE.root)
+    assert (turned, hash(turned), turned.leaves) == (TREE, hash(TREE), TREE.leaves)
+    assert Distance.semantic(turned) == Distance.semantic(TREE)
+    assert Taxonomy.of({"flu": "ill", "gout": "any", "ill": "any", "well": "any"}) != TREE
+    assert Taxonomy.flat("ab") != Taxonomy.flat("ab", root="all")
+
+
+def test_a_pickled_taxonomy_that_was_changed_is_refused() -> None:
+    """Gout is ill and ill is anything; that gout itself is nothing does not fit."""
+    build, _ = TREE.__reduce__()
+    with pytest.raises(InvalidInput, match="the ancestors of 'gout' are not itself"):
+        build(ancestors={**TREE.ancestors, "gout": frozenset({"gout", "ill"})})
 
 
 def test_every_public_class_of_values_is_copied_above() -> None:

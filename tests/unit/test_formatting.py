@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from discreet import formatting
 from discreet.answers.answer import Answer
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.answers.hierarchical_answer import _build_interval
 from discreet.charts import _Mark
 from discreet.formatting import (
@@ -180,8 +180,8 @@ def test_an_estimate_has_the_decimals_of_its_interval(one: Number, two: Number, 
     about, least, most = map(parse_number, format_estimate(middle, low, high))
     assert least <= about <= most
     assert (least, most) == tuple(map(parse_number, format_ends(low, high)))
-    beside = parse_number(format_value(middle, (low, high)))
-    assert least <= beside <= most
+    printed = parse_number(format_value(middle, (low, high)))
+    assert least <= printed <= most
 
 
 @given(FINITE, st.sampled_from([math.inf, -math.inf]))

@@ -26,6 +26,7 @@ from discreet.numeric import (
     ln_above,
     ln_below,
     ln_bounds,
+    parse_exact,
     parse_rational,
     read_clamped,
     read_clamped_binary,
@@ -168,3 +169,15 @@ def test_ranges_are_checked() -> None:
     ]
     with pytest.raises(InvalidInput, match="above 0"):
         ln_bounds(Fraction(0), 10)
+
+
+@pytest.mark.parametrize("text", ["1e1000", "-1e-1000", "1/3e9", "nan", "inf", "1_0", " 1", "١", "", 1, 0.5, None])
+def test_amounts_of_documents_have_no_large_exponent(text: object) -> None:
+    with pytest.raises(ValueError, match="an amount is written"):
+        parse_exact(text)
+
+
+def test_amounts_of_documents_are_read_exactly() -> None:
+    for value in (Fraction(0), Fraction(-7, 3), Fraction(1, 10**60), Fraction(10**60 + 1)):
+        assert parse_exact(str(value)) == value
+    assert [parse_exact(text) for text in ("0.25", "1e-9", "2.5E+3")] == [Fraction(1, 4), Fraction(1, 10**9), 2500]

@@ -101,8 +101,8 @@ def hostile_kit(monkeypatch: pytest.MonkeyPatch) -> HostileFactory:
 
         return record_drawing
 
-    for module in (custodian_module, session_module):
-        monkeypatch.setattr(module, "measure_plan", arm(module.measure_plan))
+    for module, name in ((custodian_module, "scan_rows"), (session_module, "measure_plan")):
+        monkeypatch.setattr(module, name, arm(getattr(module, name)))
     return hostile_values
 
 

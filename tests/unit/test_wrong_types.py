@@ -36,7 +36,7 @@ from discreet import mechanisms as mc
 from discreet import synthetic as sy
 from discreet import verification as ve
 from discreet.planner.planner import plan
-from discreet.query.validate import parse_question
+from discreet.query import parse_question
 from discreet.schema import schema_from_text
 
 Case = tuple[Callable[..., object], dict[str, Any]]

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast
 from discreet.charts import check_picture_path, save_spec
 from discreet.errors import InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_estimate, format_interval, format_value
+from discreet.json_fields import JsonSerializable, JsonWritable, to_json_value
 from discreet.numeric import as_number_between, as_plain_number, date_from_days, parse_fraction
 from discreet.priors.posterior import Posterior, PosteriorSummary, posterior_from_json, require_95_confidence
 from discreet.privacy.guarantee import Guarantee
-from discreet.schema.column import Interval
+from discreet.schema.schema import Interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +154,7 @@ class AnswerDetails(ABC):
         """Whether there is a picture."""
         return False
 
-    def build_picture_spec(self) -> dict[str, Any]:
+    def build_picture_spec(self) -> dict[str, object]:
         """Build the picture in Vega-Lite."""
         raise InvalidInput(NO_PICTURE)
 
@@ -188,8 +189,8 @@ class ReconciledRows:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
-        payload: dict[str, object] = {"rows": _rows_to_json(self.rows)}
-        payload |= {"intervals_95": _intervals_to_json(self.intervals(0.95)), "because": list(self.because)}
+        payload: dict[str, object] = {"rows": to_json_value(self.rows)}
+        payload |= {"intervals_95": to_json_value(self.intervals(0.95)), "because": list(self.because)}
         return payload | {"use_for_sums": self.use_for_sums, "advice": self.advice}
 
     @classmethod
@@ -201,7 +202,7 @@ class ReconciledRows:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeCount:
+class RangeCount(JsonSerializable):
     """How many rows lie in a range of a histogram's column: what was counted, in whole bins, and its interval."""
 
     asked: tuple[str, str]
@@ -212,21 +213,17 @@ class RangeCount:
     interval: tuple[float, float]
     confidence: float
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        ends = {"asked": list(self.asked), "low": _to_json_value(self.low), "high": _to_json_value(self.high)}
-        return ends | {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
+    _json_fields = "asked low high value interval confidence"
 
     @classmethod
     def from_json(cls, document: JsonObject) -> Self:
-        """Read what `to_json` wrote; the ends are numbers, or dates, which alone are text."""
-        low, high = (_value_from_json(document[end], isinstance(document[end], str)) for end in ("low", "high"))
-        (first, last), (lower, upper) = document["asked"], document["interval"]
-        return cls((first, last), low, high, document["value"], (lower, upper), document["confidence"])
+        """Read a document; the ends are numbers, or dates, which alone are text."""
+        ends = {end: _value_from_json(document[end], isinstance(document[end], str)) for end in ("low", "high")}
+        return super(RangeCount, cls).from_json({**document, **ends})
 
 
 @dataclass(frozen=True, slots=True)
-class PopulationEstimate:
+class PopulationEstimate(JsonWritable):
     """One number as an estimate for the population that the rows are a random sample of."""
 
     name: str
@@ -239,10 +236,7 @@ class PopulationEstimate:
     """How far the drawing of the sample alone may move it."""
     words: str
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        estimate = {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
-        return {**estimate, "noise": self.noise, "sampling": self.sampling, "words": self.words}
+    _json_fields = "value interval confidence noise sampling words"
 
     @classmethod
     def from_json(cls, name: str, document: JsonObject) -> Self:
@@ -385,7 +379,7 @@ class Answer:
         target = check_picture_path(path)
         return save_spec(self.picture_spec(), target)
 
-    def picture_spec(self) -> dict[str, Any] | None:
+    def picture_spec(self) -> dict[str, object] | None:
         """The same picture as data, in Vega-Lite; None where there is none."""
         return self.details.build_picture_spec() if self.has_picture else None
 
@@ -397,10 +391,10 @@ class Answer:
         """Machine-readable: the same on the command line, over HTTP and on a page."""
         payload: dict[str, object] = {"question": self.question, "columns": list(self.columns)}
         dates = [name for name in self.columns if any(isinstance(row[name], date) for row in self.rows)]
-        payload |= {"numbers": list(self.numbers), "dates": dates, "rows": _rows_to_json(self.rows)}
+        payload |= {"numbers": list(self.numbers), "dates": dates, "rows": to_json_value(self.rows)}
         if self.single:
-            payload |= {"value": _to_json_value(self.value), "headline": _to_json_value(self.headline)}
-        payload["intervals_95"] = _intervals_to_json(self.intervals(0.95))
+            payload |= {"value": to_json_value(self.value), "headline": to_json_value(self.headline)}
+        payload["intervals_95"] = to_json_value(self.intervals(0.95))
         payload["posteriors"] = None
         if len(self.rows) <= MAX_JSON_POSTERIORS:
             payload["posteriors"] = [
@@ -433,25 +427,30 @@ class Answer:
         A key of bins is `<key>_left` and `<key>_right`, both included. In a ROLLUP a key is null in totals over it,
         and `<key>_is_total` says which rows these are.
         """
-        from discreet.answers.data_frames import build_columns, build_pandas
+        from discreet.answers.data_frames import build_frame_columns, build_pandas
 
-        return build_pandas(build_columns(self, confidence))
+        return build_pandas(build_frame_columns(self, confidence))
 
     def to_polars(self, confidence: float = 0.95) -> pl.DataFrame:
         """Return the rows as a data frame of Polars, in the columns of `to_pandas`."""
-        from discreet.answers.data_frames import build_columns, build_polars
+        from discreet.answers.data_frames import build_frame_columns, build_polars
 
-        return build_polars(build_columns(self, confidence))
+        return build_polars(build_frame_columns(self, confidence))
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """Return the rows as a table of Arrow, in the columns of `to_pandas`."""
-        from discreet.answers.data_frames import build_arrow, build_columns
+        from discreet.answers.data_frames import build_arrow, build_frame_columns
 
-        return build_arrow(build_columns(self, confidence))
+        return build_arrow(build_frame_columns(self, confidence))
 
     @classmethod
     def from_json(cls, document: JsonObject, prior: bool = False) -> Self:
-        """Read what `to_json` wrote; `prior` says whether a prior was given with the question."""
+        """Read what `to_json` wrote, which may come from anyone; `prior` says whether one was given with the question.
+
+        Raises:
+            LookupError, TypeError or ValueError: It is no such document.
+        """
+        _check_document(document)
         return cls(
             question=document["question"],
             columns=tuple(document["columns"]),
@@ -521,19 +520,19 @@ class ReplyDetails(AnswerDetails):
         raise InvalidInput(NOT_IN_REPLY)
 
 
-def _to_json_value(value: AnswerValue) -> int | float | bool | str | None:
-    return value.isoformat() if isinstance(value, date) else value
-
-
-def _rows_to_json(rows: Sequence[Mapping[str, AnswerValue]]) -> list[dict[str, object]]:
-    return [{name: _to_json_value(value) for name, value in row.items()} for row in rows]
-
-
-def _intervals_to_json(rows: Sequence[Mapping[str, Interval]]) -> list[dict[str, object]]:
-    return [
-        {name: None if ends is None else [_to_json_value(end) for end in ends] for name, ends in row.items()}
-        for row in rows
-    ]
+def _check_document(document: JsonObject) -> None:
+    """Refuse texts that are none, and rows that do not have what the columns say."""
+    texts = [document[name] for name in ("question", "mechanism", "accuracy", "meaning")]
+    texts += [document.get(name, "") for name in ("missed_accuracy", "prior_use")]
+    texts += [document["warning"] or "", *document["columns"], *document["numbers"], *document["dates"]]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("an answer has texts")
+    columns, numbers, posteriors = {*document["columns"]}, {*document["numbers"]}, document["posteriors"]
+    rows = [(document["rows"], columns), (document["intervals_95"], numbers)]
+    rows += [] if posteriors is None else [(posteriors, numbers)]
+    has_all = all(len(part) == len(document["rows"]) and all({*row} == names for row in part) for part, names in rows)
+    if not has_all or not numbers <= columns:
+        raise ValueError("each row of an answer has all of its columns")
 
 
 def _value_from_json(value: AnswerValue, is_date: bool) -> AnswerValue:

@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +32,7 @@ from discreet.estimation.constraint_set import (
     increasing,
     total,
 )
+from discreet.estimation.least_squares import Sparse
 from discreet.estimation.linear_refinement import Refined, reconcile
 from discreet.estimation.quadratic_program import solve_with_clarabel
 from discreet.estimation.raking import round_to_total
@@ -198,7 +198,7 @@ class CountPartition:
         return np.stack([np.isin(np.arange(1, self.cells + 1), count_labels) for count_labels in self.labels])
 
     @cached_property
-    def matrix(self) -> Any:
+    def matrix(self) -> Sparse:
         """A row for each possible count and cell, a column for each part; 1 where it is in it."""
         count, part = np.nonzero(self.labels)
         row_index = np.cumsum(self.possible).reshape(self.possible.shape) - 1
@@ -206,7 +206,7 @@ class CountPartition:
         return _build_incidence_matrix(rows, part, (int(self.possible.sum()), self.labels.shape[1]))
 
     @cached_property
-    def total_matrix(self) -> Any:
+    def total_matrix(self) -> Sparse:
         """A row for each count, a column for each part; 1 where it is in it in some cell."""
         count, part = np.nonzero(self.labels)
         return _build_incidence_matrix(count, part, (len(self.labels), self.labels.shape[1]))
@@ -225,10 +225,11 @@ class CountPartition:
         return values * (target_sum / part_sum) if part_sum else np.full(len(values), target_sum / len(values))
 
 
-def _build_incidence_matrix(rows: CellIndices, columns: CellIndices, shape: tuple[int, int]) -> Any:
+def _build_incidence_matrix(rows: CellIndices, columns: CellIndices, shape: tuple[int, int]) -> Sparse:
     from scipy import sparse
 
-    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    matrix: Sparse = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    return matrix
 
 
 def _fit_totals(partition: CountPartition, noisy: CountArray, variance: CountArray) -> CountArray:
@@ -263,7 +264,7 @@ def _fit_parts(
 
 
 def _solve_least_squares(
-    equal: Any, right: CountArray, below: Any, level: CountArray, weighted_count: int
+    equal: Sparse, right: CountArray, below: Sparse, level: CountArray, weighted_count: int
 ) -> CountArray:
     """Of all x with equal x = right and below x <= level one whose first, which are weighed, are shortest: the rest."""
     from scipy import sparse
@@ -307,7 +308,7 @@ def _round_counts(partition: CountPartition, values: CountArray, totals: CountAr
     return partition.clip_to_ends(solution.x[: len(values)]) if solution.status == 0 else values
 
 
-def _build_sum_bounds(partition: CountPartition, totals: CountArray | None) -> tuple[Any, CountArray]:
+def _build_sum_bounds(partition: CountPartition, totals: CountArray | None) -> tuple[Sparse, CountArray]:
     """Rows that are at most so much: the sum of all parts within its ends, each total beside a whole number."""
     from scipy import sparse
 

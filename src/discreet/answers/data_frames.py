@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal
 
 from discreet.answers.answer import ALL_KEYS, Answer, AnswerValue, ReplyDetails
 from discreet.errors import InvalidInput, Unsupported
 from discreet.numeric import date_from_days, parse_days
 from discreet.query.ast import FunctionCall
 from discreet.query.sql_parser import parse_select
-from discreet.schema.column import Interval
+from discreet.schema.schema import Interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +43,7 @@ class FrameColumn:
         return list(dict.fromkeys(str(value) for value in self.values if value is not None))
 
 
-def build_columns(answer: Answer, confidence: float) -> list[FrameColumn]:
+def build_frame_columns(answer: Answer, confidence: float) -> list[FrameColumn]:
     """Lay an answer out in columns: each key, and each number with the ends of its interval.
 
     Counts are integers but where they are refined so that they add up. All other numbers are floats, since whether
@@ -163,7 +164,7 @@ def build_arrow(columns: Sequence[FrameColumn]) -> pa.Table:
     return arrow.table({column.name: arrow.array(column.values, types.get(column.kind, text)) for column in columns})
 
 
-def _import_library(name: Library) -> Any:
+def _import_library(name: Library) -> ModuleType:
     try:
         return import_module(name)
     except ImportError:

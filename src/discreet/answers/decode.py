@@ -1,23 +1,29 @@
-"""Decode noisy outputs into values, intervals and posteriors, and lay them out in rows.
+"""What is stored of an answer, decoded: into values, intervals and posteriors, laid out in rows.
 
 Post-processing: it sees the plan and what was released, never a row.
 """
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from discreet.answers.answer import AnswerValue, IntervalRows, PosteriorRows, Rows
 from discreet.measurements.base import NoisyOutputs
 from discreet.numeric import format_exact
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.priors.posterior import Posterior
-from discreet.query.query import HavingCondition, Presentation
+from discreet.query.query import COUNT_FUNCTIONS, HavingCondition, Presentation
+from discreet.query.scan import Cell
 from discreet.schema import Column
-from discreet.schema.column import Interval, Value
+from discreet.schema.schema import Interval, Value
+
+if TYPE_CHECKING:
+    from discreet.answers.hierarchical_answer import ReleasedBlocks
 
 SURPRISE_TAIL = 0.005
 """On either side: an answer in the 1 % tails of what the prior predicts."""
@@ -29,6 +35,23 @@ COMPARISONS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
     ">=": operator.ge,
     ">": operator.gt,
 }
+
+
+def serialize_result(plan: Plan, noisy_result: NoisyResult) -> str:
+    """Serialize what is stored: the noisy outputs, and the epsilon they were drawn with."""
+    numbers = [[list(part) for part in cell] for cell in noisy_result.numbers]
+    payload = {"epsilon": str(plan.epsilon), "cells": [list(cell) for cell in noisy_result.cells], "numbers": numbers}
+    if plan.rho is not None:
+        payload["rho"] = str(plan.rho)
+    return json.dumps(payload, ensure_ascii=False)
+
+
+def parse_result(text: str) -> tuple[Fraction, Fraction | None, NoisyResult]:
+    """Read it back: the epsilon, the rho where noise was asked for by its size, and the noisy outputs."""
+    payload = json.loads(text)
+    numbers = tuple(tuple(tuple(part) for part in cell) for cell in payload["numbers"])
+    rho = Fraction(payload["rho"]) if "rho" in payload else None
+    return Fraction(payload["epsilon"]), rho, NoisyResult(tuple(tuple(cell) for cell in payload["cells"]), numbers)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -74,6 +97,7 @@ class ShownNumbers:
     decoder: Decoder
     noisy_result: NoisyResult
     order: tuple[int, ...]
+    rows: Rows
     _intervals: dict[float, IntervalRows] = field(default_factory=dict)
 
     @property
@@ -81,6 +105,11 @@ class ShownNumbers:
         """The numbers of a reply by name, and the measurement each is of."""
         outputs = self.decoder.plan.query.presentation.outputs
         return [(output.label, output.aggregate or 0) for output in outputs if output.key is None]
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether a count is among the numbers."""
+        return any(aggregate.function in COUNT_FUNCTIONS for aggregate in self.decoder.plan.query.aggregates)
 
     def list_cells(self) -> Iterator[tuple[NoisyOutputs, ...]]:
         """List the outputs of every row."""
@@ -100,6 +129,32 @@ class ShownNumbers:
         """Compute what is known of every number to someone who held the prior."""
         compute, labels = self.decoder.compute_posterior, self.labels
         return tuple({label: compute(index, cell[index]) for label, index in labels} for cell in self.list_cells())
+
+
+def decode_result(plan: Plan, noisy_result: NoisyResult, question: str) -> ShownNumbers | ReleasedBlocks:
+    """Decode noisy outputs into the rows of the reply, laid out as it was asked."""
+    if plan.hierarchy is not None:
+        from discreet.answers.hierarchical_answer import release_blocks  # for a HISTOGRAM or a ROLLUP alone
+
+        return release_blocks(plan, plan.hierarchy, noisy_result, question)
+    decoder, presentation = Decoder(plan), plan.query.presentation
+    cells = zip(noisy_result.cells, noisy_result.numbers, strict=True)
+    rows = [_build_row(decoder, cell, numbers) for cell, numbers in cells]
+    order = tuple(select_answer_rows(rows, presentation))
+    return ShownNumbers(decoder, noisy_result, order, label_rows(rows, order, presentation))
+
+
+def _build_row(decoder: Decoder, cell: Cell, numbers: Sequence[tuple[int, ...]]) -> list[Value | None]:
+    values = [decoder.decode_values(index, outputs) for index, outputs in enumerate(numbers)]
+    row: list[Value | None] = []
+    for output in decoder.plan.query.presentation.outputs:
+        if output.key is None:
+            row.append(values[output.aggregate or 0][output.order])
+        else:
+            key = decoder.plan.query.keys[output.key]
+            column = decoder.plan.schema.column(key.column)
+            row.append(format_group_key(column, key.width, cell[output.key]))
+    return row
 
 
 def label_rows(rows: Sequence[Sequence[Value | None]], order: Sequence[int], presentation: Presentation) -> Rows:

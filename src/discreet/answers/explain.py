@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from fractions import Fraction
+from functools import cached_property, partial
 
 import numpy as np
 
-from discreet.answers.answer import AnswerValue
-from discreet.answers.decode import Decoder
-from discreet.charts import DistributionChart
+from discreet.answers.answer import (
+    Answer,
+    AnswerDetails,
+    AnswerValue,
+    IntervalRows,
+    PopulationEstimate,
+    PosteriorRows,
+    RangeCount,
+    ReconciledRows,
+    Rows,
+)
+from discreet.answers.decode import (
+    Decoder,
+    ShownNumbers,
+    decode_result,
+)
+from discreet.answers.hierarchical_answer import (
+    HierarchicalCounts,
+    ReleasedBlocks,
+    build_histogram_counts,
+)
+from discreet.answers.population_estimates import estimate_population
+from discreet.answers.reconciled_counts import reconcile_or_keep_raw, reconcile_rows
+from discreet.charts import DistributionChart, build_picture_spec
+from discreet.estimation.constraint_set import StatedConstraint
 from discreet.formatting import (
     format_day,
     format_day_ends,
@@ -20,16 +44,186 @@ from discreet.formatting import (
     format_upper,
     format_value,
 )
+from discreet.json_fields import JsonSerializable
 from discreet.measurements.additive import list_example_rows
 from discreet.measurements.base import Reading
 from discreet.numeric import EPOCH, format_exact
-from discreet.planner.plan import Plan
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.priors.posterior import Posterior
-from discreet.schema.column import Interval
+from discreet.privacy.guarantee import Guarantee
+from discreet.schema.schema import Interval
 
 MAX_NAMES = 3
 """So many categories are named in a sentence."""
 ROUNDING_TOLERANCE = 1e-9
+FREE = Fraction(0)
+MAX_CHECKED_ROWS = 512
+"""So many rows of a reply are compared with the prior, at most."""
+
+
+def build_answer(
+    plan: Plan,
+    noisy_result: NoisyResult,
+    question: str,
+    paid_epsilon: Fraction,
+    entry: int | None,
+    spent_epsilon: Mapping[str, Fraction | None],
+    constraints: Sequence[StatedConstraint] = (),
+) -> Answer:
+    """Decode noisy outputs and explain them; `constraints` are what the analyst states of its count."""
+    decoded = decode_result(plan, noisy_result, question)
+    return explain_result(plan, decoded, question, paid_epsilon, entry, spent_epsilon, constraints)
+
+
+def explain_result(
+    plan: Plan,
+    decoded: ShownNumbers | ReleasedBlocks,
+    question: str,
+    paid_epsilon: Fraction,
+    entry: int | None,
+    spent_epsilon: Mapping[str, Fraction | None],
+    constraints: Sequence[StatedConstraint] = (),
+) -> Answer:
+    """Say what the rows mean: how accurate they are, what is promised, what was paid, and what to doubt."""
+    outputs, shown = plan.query.presentation.outputs, decoded if isinstance(decoded, ShownNumbers) else None
+    accuracy, missed_accuracy = _state_accuracy(plan, shown)
+    return Answer(
+        question=question,
+        columns=tuple(output.label for output in outputs),
+        numbers=tuple(output.label for output in outputs if output.key is None),
+        rows=decoded.rows,
+        mechanism=plan.mechanism,
+        accuracy=accuracy,
+        missed_accuracy=missed_accuracy,
+        guarantee=plan.guarantee,
+        cost=plan.guarantee if paid_epsilon else Guarantee.dp(0, plan.schema.neighbors, plan.schema.unit_name),
+        spent=spent_epsilon,
+        stored=paid_epsilon == FREE and not plan.is_free,
+        entry=entry,
+        warning=None if shown is None else _build_prior_warning(shown),
+        shaped=plan.uses_prior,
+        prior=plan.prior is not None,
+        prior_tail=None if plan.prior_use is None else plan.prior_use.tail,
+        prior_use=plan.prior_description,
+        joint_coverage=plan.coverage.format_sentence(0.95),
+        details=ReleasedCells(decoded, question, tuple(constraints)) if isinstance(decoded, ShownNumbers) else decoded,
+    )
+
+
+def _state_accuracy(plan: Plan, shown: ShownNumbers | None) -> tuple[str, str]:
+    """The accuracy of an answer, and by how much it misses the one requested; of blocks it is known beforehand."""
+    depends_on_rows = plan.target_accuracy is not None or any(reading.depends_on_rows for reading in plan.readings)
+    if shown is None or not depends_on_rows:
+        return state_accuracy(plan, plan.confidence), ""
+    intervals, is_single = shown.compute_intervals(plan.confidence), len(shown.noisy_result.cells) == 1
+    accuracy = state_answer_accuracy(plan, shown.rows, intervals, is_single)
+    return accuracy, describe_missed_accuracy(plan, shown.rows, intervals, is_single)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedCells(AnswerDetails):
+    """What was released of cells that were measured one by one, and which of them are rows of the reply."""
+
+    shown: ShownNumbers
+    question: str
+    constraints: tuple[StatedConstraint, ...]
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of the reply."""
+        return self.shown.rows
+
+    def compute_intervals(self, confidence: float) -> IntervalRows:
+        """Compute where the exact number of every row lies with at least this probability."""
+        return self.shown.compute_intervals(confidence)
+
+    def compute_posteriors(self) -> PosteriorRows:
+        """Compute what is known of every number to someone who held the prior."""
+        return self.shown.compute_posteriors()
+
+    def reconcile(self) -> ReconciledRows | None:
+        """Make the counts fit what must be true of them; None where there are none."""
+        return self._reconciled if self.shown.has_counts else None
+
+    @cached_property
+    def _reconciled(self) -> ReconciledRows | None:
+        return reconcile_or_keep_raw(
+            self.rows, self.shown, partial(reconcile_rows, self.rows, self.shown, self.constraints)
+        )
+
+    @property
+    def _single_number(self) -> tuple[str, int] | None:
+        """The name of the one number and the measurement it is of; None where there are several, or none was found."""
+        labels = self.shown.labels
+        is_single = len(labels) == len(self.rows) == 1 and self.rows[0][labels[0][0]] is not None
+        return labels[0] if is_single else None
+
+    def describe_meaning(self) -> str:
+        """Say what one number means to someone who held the prior, or where it lies."""
+        return self._meaning
+
+    @cached_property
+    def _meaning(self) -> str:
+        if self._single_number is None:
+            return ""
+        label, index = self._single_number
+        (cell,) = self.shown.list_cells()
+        return describe_meaning(self.shown.decoder, index, cell[index], self.rows[0][label])
+
+    @cached_property
+    def _histogram(self) -> HierarchicalCounts | None:
+        return build_histogram_counts(self.shown.decoder.plan, self.shown.noisy_result)
+
+    @property
+    def has_picture(self) -> bool:
+        """Whether it is a histogram, or one number with a distribution to show."""
+        number = self._single_number
+        is_plottable = number is not None and self.shown.decoder.plan.readings[number[1]].is_plottable
+        return is_plottable or self._histogram is not None
+
+    def build_picture_spec(self) -> dict[str, object]:
+        """Build the picture of a histogram, or of prior, noise and posterior of one number."""
+        if self._histogram is not None:
+            return build_picture_spec(self._histogram.build_histogram_chart(self.question))
+        if self._single_number is None:
+            return super().build_picture_spec()
+        label, index = self._single_number
+        (cell,) = self.shown.list_cells()
+        raw, titles = self.rows[0][label], (self.question, label)
+        return build_picture_spec(
+            build_distribution_chart(self.shown.decoder, index, cell[index], raw, *titles, self._meaning)
+        )
+
+    def count_range(self, low: object, high: object, confidence: float) -> RangeCount:
+        """Count the rows of a histogram from one value to another."""
+        if self._histogram is None:
+            return super().count_range(low, high, confidence)
+        return self._histogram.count_range(low, high, confidence)
+
+    def estimate_population(self, confidence: float, size: object) -> tuple[Mapping[str, PopulationEstimate], ...]:
+        """Estimate the numbers of every row for the population."""
+        shown = self.shown
+        return estimate_population(shown.decoder, shown.noisy_result, shown.order, confidence, size)
+
+
+def _build_prior_warning(shown: ShownNumbers) -> str | None:
+    """Where a raw answer lies in the 1 % tails of what the prior predicts."""
+    decoder, cells = shown.decoder, list(shown.list_cells())
+    if decoder.plan.prior is None or len(cells) > MAX_CHECKED_ROWS:
+        return None
+    count = sum(any(decoder.is_surprising(place, outputs) for place, outputs in enumerate(cell)) for cell in cells)
+    if not count:
+        return None
+    subject = "the raw answer lies" if len(cells) == 1 else f"{count} of {len(cells)} raw answers lie"
+    return (
+        f"{subject} in the 1 % tails of what your prior predicts; the prior may be wrong, so look at the raw answer too"
+    )
+
+
+def build_public_answer(plan: Plan, question: str, spent_epsilon: Mapping[str, Fraction | None]) -> Answer:
+    """Build the reply where the schema makes every number public."""
+    empty_result = NoisyResult(((),), (tuple(() for _ in plan.readings),))
+    return replace(build_answer(plan, empty_result, question, FREE, None, spent_epsilon), stored=False)
 
 
 def describe_meaning(decoder: Decoder, index: int, outputs: tuple[int, ...], raw: AnswerValue) -> str:
@@ -154,16 +348,14 @@ def is_date(decoder: Decoder, index: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class AccuracyForRows:
+class AccuracyForRows(JsonSerializable):
     """How far off a mean or variance may be where at least so many selected rows have a value."""
 
     name: str
     rows: int
     within: float
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        return {"name": self.name, "rows": self.rows, "within": self.within}
+    _json_fields = "name rows within"
 
 
 def compute_accuracy_by_rows(plan: Plan, confidence: float) -> tuple[AccuracyForRows, ...]:

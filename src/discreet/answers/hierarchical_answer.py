@@ -9,7 +9,6 @@ from datetime import date
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,7 @@ from discreet.planner.structural_constraints import find_structural_constraints
 from discreet.query.query import Query
 from discreet.query.scan import Cell
 from discreet.schema import Schema
-from discreet.schema.column import Value
+from discreet.schema.schema import Value
 
 MAX_BARS = 100
 DECIMALS = 2
@@ -243,7 +242,7 @@ class ReleasedBlocks(AnswerDetails):
         """Whether it is a histogram."""
         return self.blocks.plan.query.nesting == "ranges"
 
-    def build_picture_spec(self) -> dict[str, Any]:
+    def build_picture_spec(self) -> dict[str, object]:
         """Build the picture of a histogram."""
         return build_picture_spec(self.blocks.build_histogram_chart(self.question))
 

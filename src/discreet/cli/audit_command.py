@@ -90,9 +90,7 @@ def run_audit(
         audited_target = target if pair else target.add_progress(progress)
         result, pair_words = audited_target.audit(draws, confidence_level, progress)
     if json:
-        pair_fields = dict(zip(("D", "D2"), pair_words, strict=True))
-        fields = {"audited": target.name, "planned": target.note or None, "pair": pair_fields}
-        terminal.print_json(fields | result.to_json())
+        terminal.print_json(_audit_to_json(target, result, pair_words))
     else:
         terminal.print_screen(*_render_audit(target, result, pair_words))
     if picture is not None:
@@ -101,6 +99,11 @@ def run_audit(
         raise typer.Exit(ClaimFailed.exit_code)
     if result.violated:
         raise ClaimFailed(result.sentence())
+
+
+def _audit_to_json(target: Target, result: Audit, pair_words: tuple[str, str]) -> dict[str, object]:
+    pair_fields = dict(zip(("D", "D2"), pair_words, strict=True))
+    return {"audited": target.name, "planned": target.note or None, "pair": pair_fields} | result.to_json()
 
 
 def _parse_confidence(confidence: str) -> Fraction:

@@ -42,9 +42,9 @@ def run_init(data: Data, output: Output = None, json: Json = False) -> None:
 
     Every DECIDE in the draft is for the custodian to decide: bounds and categories taken from the data are a leak.
     """
-    from discreet.datasets.registration import build_draft_text, write_draft
+    from discreet.datasets.registration import draft_schema, write_draft
 
-    text = build_draft_text(data) if output is None else write_draft(data, Path(output))
+    text = draft_schema(data) if output is None else write_draft(data, Path(output))
     if json:
         terminal.print_json({"schema": text, "output": output})
     elif output is None:
@@ -87,7 +87,8 @@ def run_check(
     For the custodian alone: what is shown comes from the rows.
     """
     from discreet.custodian import Custodian
-    from discreet.custodian.status import find_current_snapshot, snapshot_to_json
+    from discreet.custodian.status import snapshot_to_json
+    from discreet.datasets.integrity import find_current_snapshot
     from discreet.datasets.registration import make_address_absolute
     from discreet.schema import load_schema
 

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from discreet.answers.answer import Answer
     from discreet.ledger import Balance, Entry
     from discreet.planner.options import QueryOptions
+    from discreet.schema import Schema
 
 
 MAX_QUESTION_BYTES = 1_000_000
@@ -157,32 +159,49 @@ def run_ask(
 ) -> None:
     """Answer a question. The same question again is answered from what is stored, and free."""
     options = _parse_flags(locals())
-    from discreet.charts import check_picture_path
-    from discreet.cli.screens import render_answer
-    from discreet.custodian import Custodian, status, validate_question
-    from discreet.custodian.preview import find_max_epsilon, list_balances
-    from discreet.planner.options import parse_range
-    from discreet.schema import load_schema
+    answer, balances = _answer_question(schema, _read_question(question), options, analyst, ledger, wait, plot)
+    _print_answer(answer, balances, options, plot, json)
 
-    text = _read_question(question)
-    if plot is not None:
-        check_picture_path(plot)
-    declared = load_schema(schema)
-    if plot is not None or status.find_current_snapshot(declared) is None:
-        # Whatever is refused is refused before anything is registered.
+
+def _answer_question(
+    schema: str, text: str, options: QueryOptions, analyst: str, ledger: str | None, wait: float, plot: str | None
+) -> tuple[Answer, tuple[Balance, ...]]:
+    """Open the data set and ask; whatever is refused is refused before anything is registered."""
+    from discreet.charts import check_picture_path
+    from discreet.custodian import Custodian
+    from discreet.custodian.validation import find_max_epsilon, list_balances, validate_question
+
+    def refuse_early(declared: Schema) -> None:
         max_epsilon = find_max_epsilon(options, list_balances(declared, analyst))
         validate_question(declared, text, options, max_epsilon=max_epsilon, plot=plot is not None)
-    with terminal.show_stages() as progress, Custodian.open(schema, ledger, None, progress, wait) as open_custodian:
+
+    if plot is not None:
+        check_picture_path(plot)
+    with (
+        terminal.show_stages() as progress,
+        Custodian._open(schema, ledger, None, progress, wait, before_registering=refuse_early) as open_custodian,
+    ):
         progress("answering")
-        answer = open_custodian._charge_and_measure(text, options, analyst)()
-        balances = open_custodian.budget(analyst)
+        answer = open_custodian._charge_and_measure(text, options, analyst, plot is not None)()
+        return answer, open_custodian.budget(analyst)
+
+
+def _print_answer(
+    answer: Answer, balances: tuple[Balance, ...], options: QueryOptions, plot: str | None, json: bool
+) -> None:
+    """Draw the picture, and print the answer with the ranges and the population that were asked for with it."""
+    from discreet.cli.screens import render_answer
+    from discreet.planner.options import parse_range
+
     picture_path = None if plot is None else answer.plot(plot)
     if json:
-        terminal.print_json(answer.to_json() | status.additions_to_json(answer, options))
-    else:
-        range_estimates = [answer.range(*parse_range(ends)) for ends in options.ranges]
-        estimates = answer.population(size=options.population_size) if options.wants_population else ()
-        terminal.print_screen(*render_answer(answer, balances, picture_path, range_estimates, estimates))
+        from discreet.custodian.status import additions_to_json
+
+        terminal.print_json(answer.to_json() | additions_to_json(answer, options))
+        return
+    range_estimates = [answer.range(*parse_range(ends)) for ends in options.ranges]
+    estimates = answer.population(size=options.population_size) if options.wants_population else ()
+    terminal.print_screen(*render_answer(answer, balances, picture_path, range_estimates, estimates))
 
 
 def run_preview(
@@ -209,10 +228,11 @@ def run_preview(
     from discreet.cli.screens import render_preview
     from discreet.custodian import preview_question, status
     from discreet.custodian.preview import NO_SNAPSHOT
+    from discreet.datasets.integrity import find_current_snapshot
     from discreet.schema import load_schema
 
     text, declared = _read_question(question), load_schema(schema)
-    snapshot = status.find_current_snapshot(declared)
+    snapshot = find_current_snapshot(declared)
     snapshot_name = NO_SNAPSHOT if snapshot is None else snapshot.name
     with status.open_own_ledger(declared, ledger) as open_ledger:
         preview = preview_question(declared, text, options, analyst, open_ledger, snapshot_name)

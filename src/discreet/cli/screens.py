@@ -38,7 +38,7 @@ from discreet.formatting import (
 from discreet.ledger import Balance
 from discreet.ledger.budget_check import MAX_AFFORDABLE
 from discreet.privacy.guarantee import Guarantee
-from discreet.schema.column import Interval
+from discreet.schema.schema import Interval
 
 POPULATION_COLUMNS = ("for the population", "95 % interval", "noise", "sampling")
 MAX_ROWS_SHOWN = 200

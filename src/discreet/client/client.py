@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from discreet.client.encode_requests import encode_method, encode_question, encode_recipe, make_request_key
 from discreet.client.remote_dataset import (
-    JsonObject,
     Progress,
     RemoteDataset,
     attach_retry_key,
@@ -25,16 +24,16 @@ from discreet.errors import InvalidInput
 from discreet.numeric import as_int, as_positive
 from discreet.planner.options import NOISE_OPTIONS, QueryKeywords, QueryOptions, read_query_options
 from discreet.privacy.cost import require_storable_text
-from discreet.privacy.guarantee import Guarantee
 from discreet.release.methods import ReleaseMethod, SyntheticMethod, build_method, build_synthetic_method
 
 if TYPE_CHECKING:
     from discreet.answers.answer import Answer
     from discreet.custodian.preview import Preview
     from discreet.ledger.charge import Balance, Entry, LedgerVerification
-    from discreet.query.validate import Question
+    from discreet.query import Question
     from discreet.release.manifest import Release
     from discreet.sdc.sweep import SweepResult
+    from discreet.synthetic.file_plan import SyntheticEstimate
 
 NO_TOKEN = "a token is the text that the custodian gave you, beginning with dsc_; this is none"
 VERIFY_NOT_REHEARSED = (
@@ -43,34 +42,7 @@ VERIFY_NOT_REHEARSED = (
 CLIENT_CLOSED = "the client is closed; open another"
 
 
-@dataclass(frozen=True, slots=True)
-class SyntheticEstimate:
-    """What a private file would promise, and the expected error of each column."""
-
-    method: str
-    guarantee: Guarantee
-    errors: Mapping[str, float]
-    column_methods: Mapping[str, str]
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def error(self) -> float:
-        """The mean of the expected errors over the columns."""
-        return sum(self.errors.values()) / len(self.errors)
-
-    @classmethod
-    def from_json(cls, document: JsonObject) -> Self:
-        """Read the plan of a private file."""
-        return cls(
-            document["method"],
-            Guarantee.from_json(document["guarantee"]),
-            dict(document["expected_error"]),
-            dict(document["made"]),
-            tuple(document["warnings"]),
-        )
-
-
-class Client:
+class Client(AbstractContextManager["Client"]):
     """Asks one data set of a service; threads may share it. With `rehearsal` the table is made up and nothing is paid.
 
     `timeout` is how many seconds of silence mean that a reply is lost. A request that was lost is sent again, up to
@@ -157,8 +129,8 @@ class Client:
         `method` is as `Custodian.publish` takes it. The service makes the release and enters it in its ledger. `key`
         makes a retry safe.
         """
-        recipe = encode_method(build_method(method, options))
-        targets = resolve_targets(out, report, force, bool(recipe.get("apart")))
+        built = build_method(method, options)
+        recipe, targets = encode_method(built), resolve_targets(out, report, force, built.is_apart)
         return request_release(self._require_open(), recipe, targets, make_request_key(key), progress)
 
     def estimate_error(
@@ -168,6 +140,8 @@ class Client:
 
         Without a method, of every private file that can be made of these columns. For a custodian's token.
         """
+        from discreet.synthetic.file_plan import SyntheticEstimate
+
         recipe = encode_recipe(options) if method is None else encode_method(build_synthetic_method(method, options))
         reply = self._require_open().submit("/releases/previews", recipe)
         return decode_reply(lambda document: tuple(map(SyntheticEstimate.from_json, document["plans"])), reply)
@@ -218,9 +192,6 @@ class Client:
     def close(self) -> None:
         """Refuse further calls; every call has closed its connection already."""
         self._dataset = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from discreet.answers.answer import Answer, PopulationEstimate, RangeCount, ReplyDetails
 from discreet.client.encode_requests import encode_question, make_request_key
 from discreet.client.remote_dataset import JsonObject, RemoteDataset, attach_retry_key, decode_reply, quote_path_part
 from discreet.errors import BudgetExceeded, InvalidInput, Unavailable
-from discreet.numeric import as_int, as_positive
+from discreet.numeric import as_int, as_positive, parse_exact
 from discreet.planner.options import format_range
 from discreet.priors.posterior import require_95_confidence
 
 if TYPE_CHECKING:
-    from discreet.query.validate import Question
+    from discreet.query import Question
 
 
 ANSWER_NOT_STORED = (
@@ -45,7 +46,7 @@ class RemoteDetails(ReplyDetails):
         """Whether the service has one."""
         return bool(self.document.get("picture"))
 
-    def build_picture_spec(self) -> dict[str, Any]:
+    def build_picture_spec(self) -> dict[str, object]:
         """Get the picture as a Vega-Lite specification."""
         reply = self.dataset.fetch(f"/answers/{quote_path_part(self.document.get('id'))}/picture")
         return decode_reply(lambda document: dict(document["spec"]), reply)
@@ -90,7 +91,7 @@ def _read_population(rows: Sequence[JsonObject]) -> tuple[Mapping[str, Populatio
 
 
 @dataclass(eq=False, slots=True)
-class RemoteSession:
+class RemoteSession(AbstractContextManager["RemoteSession"]):
     """A counting session: made by `Client.session`, used in a `with`; threads may share it."""
 
     noise_scale: Fraction
@@ -114,7 +115,7 @@ class RemoteSession:
         if noise_scale is not None:
             body["noise_scale"] = str(as_positive(noise_scale, "the noise scale"))
         reply = self._dataset.submit(f"{self._subpath}/answers", body, make_request_key(None))
-        left = decode_reply(lambda document: Fraction(document["left"]), reply)
+        left = decode_reply(lambda document: parse_exact(document["left"]), reply)
         with self._lock:
             self.left = min(self.left, left)
         return decode_answer(self._dataset, reply, None, prior=False)
@@ -129,9 +130,6 @@ class RemoteSession:
             except (InvalidInput, Unavailable):  # it is gone already, or ends by itself: nothing more is paid
                 return
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -142,7 +140,7 @@ def open_remote_session(dataset: RemoteDataset, noise_scale: object, epsilon: ob
 
     def decode_session(document: JsonObject) -> RemoteSession:
         subpath = f"/sessions/{quote_path_part(document['id'])}"
-        return RemoteSession(scale, Fraction(document["epsilon"]), Fraction(document["left"]), dataset, subpath)
+        return RemoteSession(scale, parse_exact(document["epsilon"]), parse_exact(document["left"]), dataset, subpath)
 
     body = {"noise_scale": str(scale), "epsilon": str(session_epsilon)}
     with attach_retry_key(key):

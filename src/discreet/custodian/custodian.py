@@ -5,49 +5,57 @@ Plan from public facts, charge durably, then read rows, draw, store durably, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from threading import BoundedSemaphore
-from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from discreet.answers.answer import Answer
-from discreet.answers.build import FREE, build_answer, build_public_answer, parse_result, serialize_result
-from discreet.custodian.measure import degrade_result, measure_plan
-from discreet.custodian.preview import (
+from discreet.answers.decode import decode_result, parse_result, serialize_result
+from discreet.answers.explain import FREE, build_public_answer, explain_result
+from discreet.custodian.measure import degrade_result, do_nothing, sample_noisy_outputs, scan_rows
+from discreet.custodian.preview import Preview, preview_question
+from discreet.custodian.session import CountingSession, SessionLog, start_counting_session
+from discreet.custodian.validation import (
     DEFAULT_ANALYST,
-    Preview,
     build_plan_charge,
     find_max_epsilon,
     list_balances,
-    preview_question,
-    validate_question,
+    validate_plan,
+    validate_request,
 )
-from discreet.custodian.session import CountingSession, SessionLog, do_nothing, start_counting_session
 from discreet.datasets.dataset_dir import Snapshot, open_bound_ledger
-from discreet.datasets.integrity import LazySource, TrackedFiles, require_current, stat_files
-from discreet.datasets.registration import Progress, ensure_snapshot, ignore_stage, open_source, register_snapshot
+from discreet.datasets.integrity import (
+    LazySource,
+    Progress,
+    TrackedFiles,
+    ensure_snapshot,
+    ignore_stage,
+    open_source,
+    require_current,
+    stat_files,
+)
+from discreet.datasets.registration import register_snapshot
 from discreet.errors import DiscreetError, Internal, InvalidInput, Unavailable
 from discreet.ledger import Balance, Caps, Entry, Ledger
-from discreet.ledger.budget_check import Offer
 from discreet.ledger.charge import LedgerVerification, Receipt
 from discreet.planner.domain_partition import LARGE_REPLY_NUMBERS, MAX_LARGE_ANSWERS
 from discreet.planner.options import (
+    PlanRequest,
     QueryKeywords,
     QueryOptions,
     build_plan_request,
     build_query_options,
-    copy_query_options,
 )
-from discreet.planner.plan import Plan
-from discreet.planner.planner import replan_query
-from discreet.query import to_sql
-from discreet.query.validate import Question, count_answer_numbers
+from discreet.planner.plan import NoisyResult, Plan
+from discreet.planner.planner import plan_question, replan_query
+from discreet.query import Question, parse_question, to_sql
+from discreet.query.query import count_answer_numbers
 from discreet.release.assess import run_sweep
 from discreet.release.files import ReleaseTargets
 from discreet.release.manifest import Release
@@ -70,7 +78,7 @@ if TYPE_CHECKING:
     from discreet.synthetic.file_plan import SyntheticPlan
 
 
-class Custodian:
+class Custodian(AbstractContextManager["Custodian"]):
     """One data set and its ledger. Open it with `Custodian.open`; close it, or use it in a `with`."""
 
     def __init__(
@@ -106,9 +114,22 @@ class Custodian:
         seconds a ledger that others hold is waited for. Without `reading` the rows are opened once a question needs
         them, if one ever does.
         """
+        return Custodian._open(schema, ledger, source, progress, wait, reading)
+
+    @staticmethod
+    def _open(
+        schema: str | Path,
+        ledger: str | Path | None = None,
+        source: object = None,
+        progress: Progress = ignore_stage,
+        wait: float = 10,
+        reading: bool = True,
+        before_registering: Callable[[Schema], object] | None = None,
+    ) -> Custodian:
+        """Do what `open` does; `before_registering` may refuse by an error before a first registration."""
         schema_file = _stat_schema_file(schema)
         loaded_schema = load_schema(schema)
-        snapshot = ensure_snapshot(loaded_schema, source, progress)
+        snapshot = ensure_snapshot(loaded_schema, source, progress, before_registering)
         open_rows = partial(open_source, loaded_schema, snapshot, source if isinstance(source, str) else None)
         opened_source = open_rows() if reading else LazySource(open_rows)
         try:
@@ -172,26 +193,42 @@ class Custodian:
         """
         return self._charge_and_measure(question, build_query_options(epsilon, **options), analyst)()
 
-    def _charge_and_measure(self, question: Question, options: QueryOptions, analyst: str) -> Callable[[], Answer]:
-        """Do all that `answer` does but build the `Answer`, which takes most memory and can wait for its turn."""
+    def _charge_and_measure(
+        self, question: Question, options: QueryOptions, analyst: str, plot: bool = False
+    ) -> Callable[[], Answer]:
+        """Take a question through its stages, each once and in order; docs/architecture.md has the picture.
+
+        The scan and the measuring are in `_make_outputs`, since a stored answer needs neither. Decoding and explaining
+        are done by what is returned: an answer takes most memory, and can wait for its turn.
+        """
         analyst = copy_text(analyst, "analyst")
-        planned = self.validate(question, options, analyst)
+        request = self._build_request(options, analyst)
+        query = parse_question(question, self.schema)
+        planned = plan_question(self.schema, query, request, partial(self._has_offer, request, analyst))
+        validate_plan(planned, request, plot)
         sql = to_sql(planned.query, self.schema)
         if planned.is_free:
             return lambda: build_public_answer(planned, sql, self._get_spent_epsilon()).with_note(self._note)
         if self._can_measure:
             self._require_current()
-        charge = build_plan_charge(planned, sql, self._snapshot.name, analyst, options)
+        charge = build_plan_charge(planned, sql, self._snapshot.name, analyst, request)
         receipt = self._ledger.charge(charge, self._payable_caps)
         try:
-            is_large = receipt.answer is None and count_answer_numbers(planned.query, self.schema) > LARGE_REPLY_NUMBERS
-            with self._large_answer_slots if is_large else nullcontext():
-                outputs = receipt.answer or self._make_answer(planned, receipt)
+            with self._wait_for_slot(planned, receipt):
+                outputs = receipt.answer or self._make_outputs(planned, receipt)
         finally:
             self._release_barrier()
         stored = receipt.answer or self._ledger.store(self.schema.name, receipt.entry, outputs)
         spent_epsilon = self._get_spent_epsilon()
-        return lambda: self._build_answer(planned, options, sql, stored, receipt, spent_epsilon)
+
+        def finish() -> Answer:
+            drawn_plan, noisy_result = self._read_stored(planned, request, stored)
+            paid_epsilon = drawn_plan.epsilon if receipt.charged else FREE
+            decoded = decode_result(drawn_plan, noisy_result, sql)
+            sums = paid_epsilon, receipt.entry, spent_epsilon
+            return explain_result(drawn_plan, decoded, sql, *sums, request.constraints).with_note(self._note)
+
+        return finish
 
     def validate(self, question: Question, options: QueryOptions, analyst: str = DEFAULT_ANALYST) -> Plan:
         """Plan a question, or refuse whatever can be refused before the charge: nothing is charged or read.
@@ -199,14 +236,20 @@ class Custodian:
         An accuracy may cost what is left to both payers in its model; one that costs more is planned only where a
         stored answer has it.
         """
-        analyst, options = copy_text(analyst, "analyst"), copy_query_options(options)
-        max_epsilon = None if options.accuracy is None else find_max_epsilon(options, self.budget(analyst))
+        analyst = copy_text(analyst, "analyst")
+        request = self._build_request(options, analyst)
+        return validate_request(self.schema, question, request, partial(self._has_offer, request, analyst))
 
-        def find_offer(planned: Plan) -> Offer | None:
-            charge = build_plan_charge(planned, "a question", self._snapshot.name, analyst, options)
-            return self._ledger.find_offer(charge)
+    def _build_request(self, options: QueryOptions, analyst: str) -> PlanRequest:
+        """Copy the options of a question; an accuracy gets the most that it may cost."""
+        request = build_plan_request(options)
+        if request.accuracy is None:
+            return request
+        return replace(request, max_epsilon=find_max_epsilon(request, self.budget(analyst)))
 
-        return validate_question(self.schema, question, options, max_epsilon=max_epsilon, find_offer=find_offer)
+    def _has_offer(self, request: PlanRequest, analyst: str, planned: Plan) -> bool:
+        charge = build_plan_charge(planned, "a question", self._snapshot.name, analyst, request)
+        return self._ledger.find_offer(charge) is not None
 
     def preview(
         self,
@@ -352,12 +395,7 @@ class Custodian:
         self._ledger.close()
         self._source.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _require_current(self) -> None:
@@ -371,49 +409,39 @@ class Custodian:
     def _get_spent_epsilon(self) -> dict[str, Fraction | None]:
         return {balance.model: balance.epsilon for balance in self._ledger.balance(self.schema.name, self._caps)}
 
-    def _plan_as_stored(self, planned: Plan, options: QueryOptions, epsilon: Fraction, rho: Fraction | None) -> Plan:
-        """The plan that a stored answer to the same question was drawn by."""
-        noise_epsilon = None if rho is not None else epsilon
-        request = replace(build_plan_request(options), accuracy=None, noise_scale=None, epsilon=noise_epsilon, rho=rho)
-        stored_plan = replan_query(planned, request)
-        if stored_plan.build_question_key() != planned.build_question_key():
-            raise Internal("a stored answer was drawn by another plan")
-        return replace(stored_plan, target_accuracy=planned.target_accuracy)
+    @contextmanager
+    def _wait_for_slot(self, planned: Plan, receipt: Receipt) -> Iterator[None]:
+        """Few large answers are drawn at once, since each takes much memory; the others begin at once."""
+        is_large = receipt.answer is None and count_answer_numbers(planned.query, self.schema) > LARGE_REPLY_NUMBERS
+        with self._large_answer_slots if is_large else nullcontext():
+            yield
 
-    def _build_answer(
-        self,
-        planned: Plan,
-        options: QueryOptions,
-        question: str,
-        stored: str,
-        receipt: Receipt,
-        spent_epsilon: dict[str, Fraction | None],
-    ) -> Answer:
-        """The answer from what is stored of it; nothing is charged or read."""
-        stored_epsilon, rho, noisy_result = parse_result(stored)
-        if (stored_epsilon, rho) != (planned.epsilon, planned.rho):
-            planned = self._plan_as_stored(planned, options, stored_epsilon, rho)
-        paid_epsilon = planned.epsilon if receipt.charged else FREE
-        return build_answer(
-            planned, noisy_result, question, paid_epsilon, receipt.entry, spent_epsilon, options.constraints
-        ).with_note(self._note)
-
-    def _make_answer(self, planned: Plan, receipt: Receipt) -> str:
+    def _make_outputs(self, planned: Plan, receipt: Receipt) -> str:
         """Make what was paid for, after the charge: whatever happens here the charge stands."""
         if not self._can_measure:
             raise InvalidInput("this question has no stored answer; ask it without saying that it must have one")
-        if receipt.answer_to_degrade is None:
-            return self._measure_plan(planned)
-        epsilon, _, noisy_result = parse_result(receipt.answer_to_degrade)
-        return serialize_result(planned, degrade_result(noisy_result, epsilon, planned))
-
-    def _measure_plan(self, planned: Plan) -> str:
+        if receipt.answer_to_degrade is not None:
+            epsilon, _, noisy_result = parse_result(receipt.answer_to_degrade)
+            return serialize_result(planned, degrade_result(noisy_result, epsilon, planned))
         try:
-            return serialize_result(planned, measure_plan(planned, self._source))
+            exact_inputs = scan_rows(planned, self._source)
         except Unavailable as failure:
             raise Unavailable(
                 f"{failure}; what was charged stays charged, and a retry with the same key is free"
             ) from None
+        return serialize_result(planned, sample_noisy_outputs(planned, exact_inputs))
+
+    def _read_stored(self, planned: Plan, request: PlanRequest, stored: str) -> tuple[Plan, NoisyResult]:
+        """What is stored of an answer, and the plan that it was drawn by: that of a reused answer had another size."""
+        epsilon, rho, noisy_result = parse_result(stored)
+        if (epsilon, rho) == (planned.epsilon, planned.rho):
+            return planned, noisy_result
+        noise_epsilon = None if rho is not None else epsilon
+        stored_request = replace(request, accuracy=None, noise_scale=None, epsilon=noise_epsilon, rho=rho)
+        stored_plan = replan_query(planned, replace(stored_request, max_epsilon=None))
+        if stored_plan.build_question_key() != planned.build_question_key():
+            raise Internal("a stored answer was drawn by another plan")
+        return replace(stored_plan, target_accuracy=planned.target_accuracy), noisy_result
 
 
 def _stat_schema_file(schema: str | Path) -> TrackedFiles:

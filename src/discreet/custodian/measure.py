@@ -39,16 +39,25 @@ class ExactInputs:
     inputs: Sequence[Sequence[ExactInput]]
 
 
+def do_nothing() -> None:
+    """The release barrier of whoever has nothing to wait for."""
+
+
 def measure_plan(plan: Plan, source: Source) -> NoisyResult:
-    """Read the rows and sample. Private keys are chosen first; more is then read of the chosen ones alone."""
+    """Read the rows and sample."""
+    return sample_noisy_outputs(plan, scan_rows(plan, source))
+
+
+def scan_rows(plan: Plan, source: Source) -> ExactInputs:
+    """Read the rows. Private keys are chosen first, by noisy counts; more is then read of the chosen ones alone."""
     if plan.threshold is None:
         cells = plan.list_cells()
-        return sample_noisy_outputs(plan, read_exact_inputs(plan, source, cells, plan.query.where))
+        return read_exact_inputs(plan, source, cells, plan.query.where)
     noisy_units = plan.threshold.select(count_key_units(plan, source), SYSTEM)
     keys = tuple(sorted(noisy_units))
     key_condition = AllOf((plan.query.where, InTexts(plan.query.keys[0].column, keys)))
     counts = [noisy_units[key] for key in keys]
-    return sample_noisy_outputs(plan, read_exact_inputs(plan, source, [(key,) for key in keys], key_condition, counts))
+    return read_exact_inputs(plan, source, [(key,) for key in keys], key_condition, counts)
 
 
 def count_key_units(plan: Plan, source: Source) -> dict[str, int]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.answers.answer import NO_PICTURE
 from discreet.answers.decode import Decoder
 from discreet.answers.explain import (
     AccuracyForRows,
@@ -20,48 +18,50 @@ from discreet.answers.explain import (
     is_date,
     state_accuracy,
 )
-from discreet.answers.hierarchical_answer import check_ranges
-from discreet.answers.population_estimates import check_population_size
-from discreet.answers.reconciled_counts import check_plan_constraints
-from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.custodian.validation import (
+    DEFAULT_ANALYST,
+    build_plan_charge,
+    find_max_epsilon,
+    is_plan_plottable,
+    list_balances,
+    validate_question,
+)
+from discreet.errors import InvalidInput
 from discreet.formatting import format_day, format_day_ends, format_number
+from discreet.json_fields import JsonSerializable, JsonWritable
 from discreet.ledger import Balance, Caps, Charge, Ledger
-from discreet.ledger.accounts import Terms, qualify_promise
 from discreet.ledger.budget_check import Offer, build_unspent_owners, count_affordable_charges
 from discreet.measurements.trimmed_mean import MEAN_OF_RANKS
-from discreet.numeric import date_from_days, parse_fraction
+from discreet.numeric import date_from_days
 from discreet.planner.dp_comparison import DpComparison, compare_with_dp
-from discreet.planner.options import ANY_PRICE, PlanRequest, PriorInput, QueryOptions, build_plan_request, parse_range
+from discreet.planner.options import PriorInput, QueryOptions
 from discreet.planner.plan import Candidate, Plan
-from discreet.planner.planner import plan, plan_query
+from discreet.planner.planner import plan
 from discreet.planner.workload import compute_mean_errors
 from discreet.priors.posterior import Posterior
 from discreet.privacy.guarantee import Guarantee
-from discreet.query import to_sql
-from discreet.query.query import Query
-from discreet.query.validate import Question, parse_question
+from discreet.query import Question, parse_question, to_sql
 from discreet.schema import Schema
 
 if TYPE_CHECKING:
-    from discreet.ledger.charge import Model
+    pass
 
 
-DEFAULT_ANALYST = "analyst"
 NO_SNAPSHOT = "none yet"
-ZERO = Fraction(0)
 LITTLE_GAIN_RATIO = 0.95
 WEAK_EPSILON_WARNING = "an epsilon above 5 is weak formal protection"
 MAX_CELLS = 512
 TAIL_MASS = 0.0005
 """Share of a distribution, on either side, that the outermost of that many cells take: else most would be empty."""
 NO_PRIOR = "a prior is of one number, or of one person's value; this question has none that a prior could be about"
+Reuse = Literal["", "own", "shared", "degraded"]
 Array = NDArray[np.float64]
 Cells = tuple[Array, Array]
 """Values, and their probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(JsonSerializable):
     """The cost and the expected accuracy of a question. It reads no row and charges nothing.
 
     `expected_error` is the root mean square error of the refined value, or without a prior of the raw one; None where
@@ -78,7 +78,7 @@ class Preview:
     reason: str = ""
     stored: Fraction | None = None
     """The epsilon of a stored answer that this analyst has paid for, and that would be returned again."""
-    reuse: Literal["", "own", "shared", "degraded"] = ""
+    reuse: Reuse = ""
     """Which stored answer would be returned: your own, another analyst's, or another's with noise added.
 
     The data set pays for none of them; you pay for one that is not your own, and `cost` is all that you see of it."""
@@ -86,6 +86,7 @@ class Preview:
     prior_error: float | None = None
     """The expected error of not asking: the standard deviation of the prior."""
     pictured: bool = False
+    """Whether the answer will have a picture."""
     error_of: str = ""
     """The quantity whose error `expected_error` is; empty if it is 0 or not known."""
     prior_use: str = ""
@@ -97,124 +98,9 @@ class Preview:
     compared_with_dp: DpComparison | None = None
     """For an individual-dp question: its error and that of plain differential privacy, and which to prefer."""
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        payload: dict[str, object] = {"question": self.question, "mechanism": self.mechanism}
-        payload |= {"expected_error": self.expected_error, "prior_error": self.prior_error}
-        payload |= {"reason": self.reason, "accuracy": self.accuracy}
-        payload["accuracy_by_rows"] = [item.to_json() for item in self.accuracy_by_rows]
-        payload["candidates"] = [
-            {"aggregate": item.aggregate, "mechanism": item.mechanism, "expected_error": item.expected_error}
-            | {"cost": item.cost.to_json(), "chosen": item.chosen}
-            for item in self.candidates
-        ]
-        payload |= {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json(), "times": self.times}
-        stored_epsilon = None if self.stored is None else str(self.stored)
-        payload |= {"warnings": list(self.warnings), "stored_epsilon": stored_epsilon}
-        payload |= {"reuse": self.reuse, "pictured": self.pictured, "error_of": self.error_of}
-        comparison = self.compared_with_dp
-        payload |= {"prior_use": self.prior_use, "compared_with_dp": comparison and comparison.to_json()}
-        return payload | {"budget": [balance.to_json() for balance in self.balances]}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        comparison = document.get("compared_with_dp")
-        names = ("aggregate", "mechanism", "cost", "expected_error", "chosen")
-        candidates = (item | {"cost": Guarantee.from_json(item["cost"])} for item in document["candidates"])
-        rows = document.get("accuracy_by_rows", ())
-        return cls(
-            question=document["question"],
-            mechanism=document["mechanism"],
-            cost=Guarantee.from_json(document["cost"]),
-            expected_error=document["expected_error"],
-            candidates=tuple(Candidate(*(item[name] for name in names)) for item in candidates),
-            accuracy=document["accuracy"],
-            guarantee=Guarantee.from_json(document["guarantee"]),
-            reason=document["reason"],
-            stored=parse_fraction(document["stored_epsilon"]),
-            reuse=document.get("reuse", ""),
-            warnings=tuple(document["warnings"]),
-            prior_error=document["prior_error"],
-            pictured=document["pictured"],
-            error_of=document["error_of"],
-            prior_use=document.get("prior_use", ""),
-            balances=tuple(map(Balance.from_json, document["budget"])),
-            times=document["times"],
-            accuracy_by_rows=tuple(AccuracyForRows(item["name"], item["rows"], item["within"]) for item in rows),
-            compared_with_dp=comparison and DpComparison.from_json(comparison),
-        )
-
-
-def build_plan_charge(
-    planned: Plan,
-    question: str,
-    snapshot: str,
-    analyst: str,
-    options: QueryOptions | None = None,
-) -> Charge:
-    """Build the charge of a plan; without options, of a first answer to it at its own price."""
-    return Charge(
-        dataset=planned.schema.name,
-        snapshot=snapshot,
-        analyst=analyst,
-        question=planned.build_question_key(),
-        query=question,
-        model=cast("Model", planned.account_model),
-        spend=planned.cost,
-        epsilon=planned.epsilon,
-        part=planned.get_sub_account(),
-        key=None if options is None else options.key,
-        fresh=options is not None and options.fresh,
-        any_price=options is not None and options.reuse == ANY_PRICE,
-        degradable=planned.is_degradable,
-    )
-
-
-def validate_question(
-    schema: Schema,
-    question: Question,
-    options: QueryOptions,
-    *,
-    max_epsilon: Fraction | None = None,
-    find_offer: Callable[[Plan], Offer | None] | None = None,
-    plot: bool = False,
-) -> Plan:
-    """Plan a question, or refuse whatever can be refused before the charge: from public facts, without a row.
-
-    Args:
-        schema: The schema of the data set.
-        question: The question, as SQL text or a `Query`.
-        options: All that the analyst says besides.
-        max_epsilon: The largest epsilon that an accuracy may cost.
-        find_offer: Finds a stored answer, which serves an accuracy that would cost more.
-        plot: Whether a picture is wanted: refused where the answer has none.
-    """
-    query, request = parse_question(question, schema), build_plan_request(options, max_epsilon)
-    if request.ranges:
-        check_ranges(schema, query, [parse_range(text) for text in request.ranges])
-    planned = plan_or_find_stored(schema, query, request, find_offer or (lambda _: None))
-    if request.constraints:
-        check_plan_constraints(planned, request.constraints)
-    if request.wants_population:
-        check_population_size(planned, request.population_size)
-    if plot and not is_plan_plottable(planned):
-        raise InvalidInput(NO_PICTURE)
-    return planned
-
-
-def list_balances(schema: Schema, analyst: str | None = None, ledger: Ledger | None = None) -> tuple[Balance, ...]:
-    """List what is spent and left, of the data set and of one analyst; without a ledger all is left."""
-    caps, owners = Caps(schema.budget, schema.analyst_budget, schema.models), dict.fromkeys((None, analyst))
-    if ledger is None:
-        return tuple(_build_full_balance(caps, model, owner) for owner in owners for model in schema.models)
-    return tuple(balance for owner in owners for balance in ledger.balance(schema.name, caps, owner))
-
-
-def _build_full_balance(caps: Caps, model: str, analyst: str | None) -> Balance:
-    cap = caps.dataset if analyst is None else caps.analyst
-    promise = qualify_promise(analyst, Terms.from_first_cap(cap, caps.models).describe_promise(model))
-    return Balance(cast("Model", model), analyst, ZERO, ZERO, cap, cap.epsilon, (), promise)
+    _json_fields = """question mechanism expected_error prior_error reason accuracy accuracy_by_rows candidates
+        guarantee cost times warnings stored_epsilon=stored reuse pictured error_of prior_use compared_with_dp
+        budget=balances"""
 
 
 def preview_question(
@@ -233,7 +119,13 @@ def preview_question(
         return None if ledger is None else ledger.find_offer(charge)
 
     max_epsilon = find_max_epsilon(options, balances)
-    planned = validate_question(schema, question, options, max_epsilon=max_epsilon, find_offer=find_offer)
+    planned = validate_question(
+        schema,
+        question,
+        options,
+        max_epsilon=max_epsilon,
+        has_stored_answer=lambda candidate: find_offer(candidate) is not None,
+    )
     offer = None if planned.is_free else find_offer(planned)
     result = build_preview(planned, to_sql(planned.query, schema))
     charge = build_plan_charge(planned, result.question, snapshot, analyst)
@@ -292,13 +184,6 @@ def _describe_expected_rows(planned: Plan) -> str:
     expected = planned.expected_rows
     guess_note = "" if expected.source == "stated" else ", which is only a guess"
     return f", if about {expected.number:,} rows are selected{guess_note}"
-
-
-def is_plan_plottable(planned: Plan) -> bool:
-    """Whether the answer has a picture: a histogram, or one number with a distribution to show."""
-    if planned.query.nesting == "ranges":
-        return True
-    return not planned.query.keys and len(planned.readings) == 1 and planned.readings[0].is_plottable
 
 
 def explain_mechanism(planned: Plan) -> str:
@@ -366,30 +251,8 @@ def _count_affordable_answers(charge: Charge, caps: Caps, offer: Offer | None, l
     return max(ledger.count_affordable(priced_charge, caps), is_affordable)
 
 
-def plan_or_find_stored(
-    schema: Schema, query: Query, request: PlanRequest, find_offer: Callable[[Plan], Offer | None]
-) -> Plan:
-    """Plan a query; for an accuracy that the budget left cannot reach, only if a stored answer has it."""
-    try:
-        return plan_query(schema, query, request)
-    except BudgetExceeded as refusal:
-        try:
-            uncapped_plan = plan_query(schema, query, replace(request, max_epsilon=None))
-        except BudgetExceeded:  # no epsilon reaches it; only the first refusal says what is left
-            raise refusal from None
-        if find_offer(uncapped_plan) is None:
-            raise
-        return uncapped_plan
-
-
-def find_max_epsilon(options: QueryOptions, balances: tuple[Balance, ...]) -> Fraction:
-    """Find the most that an accuracy may cost: the least that is left to its payers; a pure answer uses all models."""
-    is_pure = options.delta is None
-    return min((balance.left for balance in balances if is_pure or balance.model == "approx-dp"), default=ZERO)
-
-
 @dataclass(frozen=True, slots=True)
-class StatedPrior:
+class StatedPrior(JsonWritable):
     """A prior over numbers, or over names: `points` are the middles of even cells, or the values there are.
 
     Dates are text such as 2024-02-29. `text` says in words what is believed.
@@ -407,12 +270,7 @@ class StatedPrior:
         """Whether it is over numbers, or over dates."""
         return self.names is None
 
-    def to_json(self) -> dict[str, object]:
-        """Return the prior as JSON."""
-        names, ends = (None if values is None else list(values) for values in (self.names, self.interval_95))
-        payload: dict[str, object] = {"numeric": self.numeric, "points": list(self.points)}
-        payload |= {"probabilities": list(self.probabilities), "names": names}
-        return payload | {"mean": self.mean, "interval_95": ends, "text": self.text}
+    _json_fields = "numeric points probabilities names mean interval_95 text"
 
 
 def build_stated_prior(schema: Schema, question: Question, prior: PriorInput) -> StatedPrior:

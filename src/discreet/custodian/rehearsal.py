@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.datasets.dataset_dir import DatasetDir, Snapshot, describe_promise, hash_layout, open_bound_ledger
-from discreet.datasets.integrity import IntegrityCheckedSource
-from discreet.datasets.registration import ensure_snapshot, open_source
+from discreet.datasets.integrity import IntegrityCheckedSource, ensure_snapshot, open_source
 from discreet.errors import DiscreetError, Unavailable
 from discreet.ledger import Ledger
 from discreet.planner.public_facts import read_structural_zeros

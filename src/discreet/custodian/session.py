@@ -11,15 +11,16 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Lock
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 from discreet.answers.answer import Answer
-from discreet.answers.build import FREE, build_answer, build_public_answer, parse_result, serialize_result
-from discreet.custodian.measure import measure_plan
+from discreet.answers.decode import parse_result, serialize_result
+from discreet.answers.explain import FREE, build_answer, build_public_answer
+from discreet.custodian.measure import do_nothing, measure_plan
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.formatting import format_cost
 from discreet.ledger import Caps, Charge, Ledger
@@ -31,11 +32,9 @@ from discreet.planner.plan import Plan
 from discreet.planner.planner import plan_session_counts
 from discreet.planner.session_budget import SessionBudget, list_noisy_counts
 from discreet.privacy.cost import PrivacyCost
-from discreet.query import to_sql
-from discreet.query.canonical import format_canonical_query
+from discreet.query import Question, parse_question, to_sql
 from discreet.query.predicates import FALSE
-from discreet.query.query import Query
-from discreet.query.validate import Question, parse_question
+from discreet.query.query import Query, format_canonical_query
 from discreet.schema import Schema
 from discreet.untrusted import require_exact_class
 
@@ -122,12 +121,8 @@ class SessionCharge:
         return {balance.model: balance.epsilon for balance in self.ledger.balance(self.dataset, self.caps)}
 
 
-def do_nothing() -> None:
-    """The release barrier of whoever has nothing to wait for."""
-
-
 @dataclass(eq=False, slots=True)
-class CountingSession:
+class CountingSession(AbstractContextManager["CountingSession"]):
     """Make one with `Custodian.session`, and use it in a `with`; threads may share it."""
 
     noise_scale: Fraction
@@ -182,12 +177,7 @@ class CountingSession:
         with self._lock:
             self._open = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _plan(self, query: Query, scale: Fraction) -> Plan:

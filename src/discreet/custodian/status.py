@@ -8,9 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet.answers.answer import Answer
-from discreet.custodian.preview import list_balances
-from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, Snapshot, get_ledger_address, open_existing_ledger
-from discreet.datasets.registration import require_layout
+from discreet.custodian.validation import list_balances
+from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, Snapshot, get_ledger_address
 from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Entry, Ledger
 from discreet.ledger.charge import LedgerRestore, LedgerVerification
@@ -54,15 +53,6 @@ def _format_fraction(number: Fraction | None) -> str | None:
     return None if number is None else str(number)
 
 
-def find_current_snapshot(schema: Schema) -> Snapshot | None:
-    """Return the snapshot that answers come from; None if there is none yet."""
-    manifest = DatasetDir(schema).read_manifest()
-    if manifest is None or not manifest.snapshots:
-        return None
-    require_layout(schema, manifest.snapshots[-1])
-    return manifest.snapshots[-1]
-
-
 def get_balances(schema: Schema, where: str | Path | None = None, analyst: str | None = None) -> tuple[Balance, ...]:
     """Return what is spent and left, of the data set and of one analyst; all is left before the first question."""
     with open_own_ledger(schema, where) as ledger:
@@ -98,7 +88,7 @@ def open_own_ledger(schema: Schema, where: str | Path | None) -> Iterator[Ledger
     if manifest is None or manifest.ledger is None:
         yield None
         return
-    with open_existing_ledger(get_ledger_address(schema, where)) as ledger:
+    with Ledger.existing(get_ledger_address(schema, where)) as ledger:
         if ledger.id != manifest.ledger:
             raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
         ledger.compare(schema.name, FolderHeads(dataset_dir))

@@ -18,11 +18,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Any
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
+from discreet.json_fields import JsonSerializable
 from discreet.ledger import Ledger
-from discreet.ledger.verify import RecordedHead
+from discreet.ledger.connect import RecordedHead
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.schema import Schema
 
@@ -31,9 +31,6 @@ IDENTIFIER_BYTES = 16
 SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 FIRST_SNAPSHOT = "1"
 HEAD_FILE = "ledger-head.json"
-MANIFEST = ("identity", "key", "promise", "ledger", "snapshots")
-SNAPSHOT = ("name", "engine", "target", "layout", "made", "disjoint", "report", "sha256", "stamp")
-"""The fields of a manifest, and of each of its snapshots, as they are stored."""
 
 
 def generate_secret(count: int = 32) -> str:
@@ -47,7 +44,7 @@ def generate_identifier() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(JsonSerializable):
     """One registration: where the rows are, their layout, and a report for the custodian alone."""
 
     name: str
@@ -62,60 +59,27 @@ class Snapshot:
     stamp: str | None = None
     """Of its files' names, sizes and times: as long as they stay, the bytes are not read again."""
 
-    def to_json(self) -> dict[str, object]:
-        """The snapshot as the manifest stores it."""
-        location = {"name": self.name, "engine": self.engine, "target": self.target, "layout": self.layout}
-        content = {"made": self.made, "disjoint": self.disjoint, "report": dict(self.report)}
-        return {**location, **content, "sha256": self.sha256, "stamp": self.stamp}
-
-    @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Snapshot:
-        """Read it back; KeyError or ValueError where it is none."""
-        _require_known(document, SNAPSHOT)
-        return Snapshot(
-            name=document["name"],
-            engine=document["engine"],
-            target=document["target"],
-            layout=document["layout"],
-            made=document["made"],
-            disjoint=document["disjoint"],
-            report=document["report"],
-            sha256=document.get("sha256"),
-            stamp=document.get("stamp"),
-        )
+    _json_fields = "name engine target layout made disjoint report sha256 stamp"
+    _refuses_unknown_names = True
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetManifest:
+class DatasetManifest(JsonSerializable):
     """A data set, made once, with the secret key that chooses which rows of a unit are kept."""
 
     identity: str
     key: str
     promise: str
+    snapshots: tuple[Snapshot, ...]
     ledger: str | None = None
-    snapshots: tuple[Snapshot, ...] = ()
+
+    _json_fields = "identity key promise ledger snapshots"
+    _refuses_unknown_names = True
 
     @staticmethod
     def new(schema: Schema) -> DatasetManifest:
         """A data set without snapshots."""
-        return DatasetManifest(generate_identifier(), SYSTEM.take(32).hex(), describe_promise(schema))
-
-    def to_json(self) -> dict[str, object]:
-        """The manifest as it is stored."""
-        document: dict[str, object] = {"identity": self.identity, "key": self.key, "promise": self.promise}
-        return document | {"ledger": self.ledger, "snapshots": [snapshot.to_json() for snapshot in self.snapshots]}
-
-    @staticmethod
-    def from_json(document: Mapping[str, Any]) -> DatasetManifest:
-        """Read it back; KeyError, TypeError or ValueError where it is none."""
-        _require_known(document, MANIFEST)
-        return DatasetManifest(
-            identity=document["identity"],
-            key=document["key"],
-            promise=document["promise"],
-            ledger=document.get("ledger"),
-            snapshots=tuple(map(Snapshot.from_json, document["snapshots"])),
-        )
+        return DatasetManifest(generate_identifier(), SYSTEM.take(32).hex(), describe_promise(schema), ())
 
     def require_promise(self, schema: Schema) -> None:
         """Refuse another unit or relation than the one for which the spend so far was promised."""
@@ -128,12 +92,6 @@ class DatasetManifest:
     def with_snapshot(self, snapshot: Snapshot) -> DatasetManifest:
         """Add a snapshot, which becomes the current one."""
         return replace(self, snapshots=(*self.snapshots, snapshot))
-
-
-def _require_known(document: Mapping[str, object], names: tuple[str, ...]) -> None:
-    """Refuse fields that a later version may have written, and this one would lose."""
-    if not set(document) <= set(names):
-        raise ValueError
 
 
 class DatasetDir:
@@ -251,11 +209,11 @@ def open_bound_ledger(schema: Schema, where: str | Path | None = None, wait: flo
     dataset_dir, address = DatasetDir(schema), get_ledger_address(schema, where)
     manifest = dataset_dir.read_manifest()
     if manifest is not None and manifest.ledger is not None:  # for good: no need to wait for a registration under way
-        return _attach_ledger(schema, manifest, open_existing_ledger(address, wait))
+        return _attach_ledger(schema, manifest, Ledger.existing(address, wait))
     with dataset_dir.lock():
         manifest = dataset_dir.read_manifest() or DatasetManifest.new(schema)
         if manifest.ledger is not None:
-            return _attach_ledger(schema, manifest, open_existing_ledger(address, wait))
+            return _attach_ledger(schema, manifest, Ledger.existing(address, wait))
         return _attach_ledger(schema, manifest, Ledger.open(address, wait))
 
 
@@ -283,8 +241,3 @@ def _attach_ledger(schema: Schema, manifest: DatasetManifest, ledger: Ledger) ->
 def get_ledger_address(schema: Schema, where: str | Path | None = None) -> str | Path:
     """Where the ledger of a data set is: at the address given, or in its own folder."""
     return where if where is not None else DatasetDir(schema).folder / "ledger.db"
-
-
-def open_existing_ledger(where: str | Path, wait: float = 10) -> Ledger:
-    """Open a ledger that exists; none is made."""
-    return Ledger.existing(where, wait)

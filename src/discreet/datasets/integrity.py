@@ -1,4 +1,4 @@
-"""Snapshots whose files are checked before and after they are read, and sources that are opened late.
+"""Open what was registered: snapshots whose files are checked before and after they are read, now or once needed.
 
 A PostgreSQL table has no files here; its database answers for it.
 """
@@ -11,18 +11,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.datasets.dataset_dir import DatasetDir, Snapshot
-from discreet.errors import Unavailable
+from discreet.datasets.dataset_dir import FIRST_SNAPSHOT, DatasetDir, DatasetManifest, Snapshot, hash_layout
+from discreet.errors import InvalidInput, Unavailable
+from discreet.planner.public_facts import check_published, read_structural_zeros
 from discreet.query.scan import Amounts, Cell, HistogramScan, ReleaseBatch, ReleasePlan, TotalsScan
-from discreet.schema import Schema
+from discreet.schema import Schema, SourceAddress
 from discreet.sources.protocol import Source
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 Result = TypeVar("Result")
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +230,110 @@ class LazySource:
             if self._source is None:
                 self._source = self.opener()
             return self._source
+
+
+def ignore_stage(stage: str) -> None:
+    """Show nothing."""
+
+
+def check_declarations(schema: Schema) -> None:
+    """Refuse a schema whose statements in SQL cannot be read."""
+    check_published(schema)
+    read_structural_zeros(schema)
+
+
+def find_current_snapshot(schema: Schema) -> Snapshot | None:
+    """Return the snapshot that answers come from; None if there is none yet."""
+    manifest = DatasetDir(schema).read_manifest()
+    if manifest is None or not manifest.snapshots:
+        return None
+    require_layout(schema, manifest.snapshots[-1])
+    return manifest.snapshots[-1]
+
+
+def ensure_snapshot(
+    schema: Schema,
+    raw: object = None,
+    progress: Progress = ignore_stage,
+    before_registering: Callable[[Schema], object] | None = None,
+) -> Snapshot:
+    """Return the current snapshot, registered now if there is none; one that exists waits for no other registration.
+
+    `before_registering` may refuse by an error: then nothing is registered.
+    """
+    check_declarations(schema)
+    dataset_dir = DatasetDir(schema)
+    manifest = dataset_dir.read_manifest()
+    if manifest is None or not manifest.snapshots:
+        if before_registering is not None:
+            before_registering(schema)
+        with dataset_dir.lock():
+            manifest = dataset_dir.read_manifest() or DatasetManifest.new(schema)
+            if not manifest.snapshots:
+                from discreet.datasets.registration import register_locked
+
+                return register_locked(schema, dataset_dir, manifest, raw, FIRST_SNAPSHOT, False, progress)
+    manifest.require_promise(schema)
+    if raw is not None and not isinstance(raw, str | Path):
+        _require_same_table(schema, dataset_dir, manifest, raw, progress)
+    return manifest.snapshots[-1]
+
+
+def _require_same_table(
+    schema: Schema, dataset_dir: DatasetDir, manifest: DatasetManifest, raw: object, progress: Progress
+) -> None:
+    from discreet.datasets.registration import is_same_table
+
+    if not is_same_table(schema, dataset_dir, manifest, raw, progress):
+        raise InvalidInput(
+            f"{schema.name} is registered already, of another table; leave source out, "
+            "or make a new snapshot with Custodian.check(schema, source=...)"
+        )
+
+
+def require_layout(schema: Schema, snapshot: Snapshot) -> None:
+    """Refuse a snapshot that was made with another schema."""
+    if snapshot.layout != hash_layout(schema):
+        raise InvalidInput(
+            f"the columns, unit or partition of {schema.name} changed since snapshot {snapshot.name!r} was made; "
+            "register a new one with: discreet check --refresh"
+        )
+
+
+def open_source(schema: Schema, snapshot: Snapshot, raw: object = None) -> Source:
+    """Open what was registered, and nothing else."""
+    require_layout(schema, snapshot)
+    if snapshot.engine == "postgres":
+        from discreet.sources.postgres import PostgresSource
+
+        return PostgresSource(schema, SourceAddress.of(str(raw or schema.source)).location, snapshot.target)
+    path = DatasetDir(schema).folder / snapshot.target
+    files = TrackedFiles.open_registered(schema, snapshot, path)
+    source: Source
+    if snapshot.engine == "spark":
+        from discreet.sources.spark import SparkSource
+
+        source = SparkSource(schema, get_spark_session(), path)
+    else:
+        from discreet.sources.duckdb import DuckDBSource
+
+        source = DuckDBSource(schema, path)
+    try:
+        files.require_unchanged()  # the engine may have opened another one than was looked at
+    except Unavailable:
+        source.close()
+        raise
+    return IntegrityCheckedSource(source, files)
+
+
+def get_spark_session() -> SparkSession:
+    """Return the Spark session there is, or a quiet local one."""
+    from discreet.sources.ingest.spark import silence_spark
+
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise Unavailable("Spark is not installed; install discreet with its spark extra") from None
+    session = SparkSession.builder.appName("discreet").getOrCreate()
+    silence_spark(session)
+    return session

@@ -6,7 +6,7 @@ import csv
 import glob
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -15,29 +15,30 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from discreet.datasets.dataset_dir import (
-    FIRST_SNAPSHOT,
     DatasetDir,
     DatasetManifest,
     Snapshot,
     check_snapshot_name,
     hash_layout,
 )
-from discreet.datasets.integrity import IntegrityCheckedSource, TrackedFiles, fingerprint_files
+from discreet.datasets.integrity import (
+    Progress,
+    check_declarations,
+    fingerprint_files,
+    get_spark_session,
+    ignore_stage,
+    require_layout,
+)
 from discreet.errors import InvalidInput, Unavailable
-from discreet.planner.public_facts import check_published, read_structural_zeros
 from discreet.schema import Schema, SourceAddress
-from discreet.schema.column import Kind
+from discreet.schema.schema import Kind
 from discreet.schema.yaml import SQL_NAME, WHITESPACE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from discreet.sources.ingest import RegistrationReport
-    from discreet.sources.protocol import Source
 
 
 ColumnKinds = Mapping[str, Kind]
-Progress = Callable[[str], None]
 DRAFT_TEMPLATE = """\
 # A draft of a schema: the names of the columns, and their kinds as guessed from their types or, in a CSV file, from how
 # values are written. Check the kinds.
@@ -200,11 +201,6 @@ def _read_spark_kinds(table: str) -> ColumnKinds:
     return {field.name: _map_type_to_kind(field.dataType.simpleString()) for field in fields}
 
 
-def build_draft_text(data: str) -> str:
-    """Draft a schema."""
-    return draft_schema(data)
-
-
 def write_draft(data: str, file: Path) -> str:
     """Write a draft to a new file, and return its text; a file that exists is never touched."""
     is_current_folder = file.absolute().parent == Path.cwd()
@@ -228,16 +224,6 @@ def make_address_absolute(data: str) -> str:
     return str(Path(data).absolute()) if SourceAddress.of(data).engine in {"csv", "parquet"} else data
 
 
-def ignore_stage(stage: str) -> None:
-    """Show nothing."""
-
-
-def _check_declarations(schema: Schema) -> None:
-    """Refuse a schema whose statements in SQL cannot be read."""
-    check_published(schema)
-    read_structural_zeros(schema)
-
-
 def register_snapshot(
     schema: Schema,
     raw: object = None,
@@ -246,34 +232,14 @@ def register_snapshot(
     progress: Progress = ignore_stage,
 ) -> Snapshot:
     """Turn the source into a new snapshot, which becomes the current one."""
-    _check_declarations(schema)
+    check_declarations(schema)
     dataset_dir = DatasetDir(schema)
     with dataset_dir.lock():
         manifest = dataset_dir.read_manifest() or DatasetManifest.new(schema)
-        return _register_locked(schema, dataset_dir, manifest, raw, name, disjoint, progress)
+        return register_locked(schema, dataset_dir, manifest, raw, name, disjoint, progress)
 
 
-def ensure_snapshot(schema: Schema, raw: object = None, progress: Progress = ignore_stage) -> Snapshot:
-    """Return the current snapshot, registered now if there is none; one that exists waits for no other registration."""
-    _check_declarations(schema)
-    dataset_dir = DatasetDir(schema)
-    manifest = dataset_dir.read_manifest()
-    if manifest is None or not manifest.snapshots:
-        with dataset_dir.lock():
-            manifest = dataset_dir.read_manifest() or DatasetManifest.new(schema)
-            if not manifest.snapshots:
-                return _register_locked(schema, dataset_dir, manifest, raw, FIRST_SNAPSHOT, False, progress)
-    manifest.require_promise(schema)
-    is_table = raw is not None and not isinstance(raw, str | Path)
-    if is_table and not _is_same_table(schema, dataset_dir, manifest, raw, progress):
-        raise InvalidInput(
-            f"{schema.name} is registered already, of another table; leave source out, "
-            "or make a new snapshot with Custodian.check(schema, source=...)"
-        )
-    return manifest.snapshots[-1]
-
-
-def _is_same_table(
+def is_same_table(
     schema: Schema, dataset_dir: DatasetDir, manifest: DatasetManifest, raw: object, progress: Progress
 ) -> bool:
     """Whether a table in memory is the one of the current snapshot, as when a notebook's cell is run again."""
@@ -289,7 +255,7 @@ def _is_same_table(
     return _report_to_dict(report) == snapshot.report
 
 
-def _register_locked(
+def register_locked(
     schema: Schema,
     dataset_dir: DatasetDir,
     manifest: DatasetManifest,
@@ -303,10 +269,10 @@ def _register_locked(
     if new_name in {snapshot.name for snapshot in manifest.snapshots}:
         raise InvalidInput(f"there is a snapshot {new_name!r} already; name the new one otherwise")
     engine, target, report = _read_source(schema, dataset_dir.folder, manifest, raw, new_name, progress)
-    made = datetime.now(UTC).isoformat(timespec="seconds")
+    made_at = datetime.now(UTC).isoformat(timespec="seconds")
     fingerprints = (None, None) if engine == "postgres" else fingerprint_files(dataset_dir.folder / target)
     details = _report_to_dict(report)
-    snapshot = Snapshot(new_name, engine, target, hash_layout(schema), made, disjoint, details, *fingerprints)
+    snapshot = Snapshot(new_name, engine, target, hash_layout(schema), made_at, disjoint, details, *fingerprints)
     dataset_dir.write_manifest(manifest.with_snapshot(snapshot))
     return snapshot
 
@@ -352,51 +318,3 @@ def _register_in_duckdb(
     target = f"snapshot-{name}.duckdb"
     (folder / target).unlink(missing_ok=True)  # of a registration that was cut short; the manifest names all others
     return "duckdb", target, register_duckdb(schema, raw, folder / target, key, progress)
-
-
-def require_layout(schema: Schema, snapshot: Snapshot) -> None:
-    """Refuse a snapshot that was made with another schema."""
-    if snapshot.layout != hash_layout(schema):
-        raise InvalidInput(
-            f"the columns, unit or partition of {schema.name} changed since snapshot {snapshot.name!r} was made; "
-            "register a new one with: discreet check --refresh"
-        )
-
-
-def open_source(schema: Schema, snapshot: Snapshot, raw: object = None) -> Source:
-    """Open what was registered, and nothing else."""
-    require_layout(schema, snapshot)
-    if snapshot.engine == "postgres":
-        from discreet.sources.postgres import PostgresSource
-
-        return PostgresSource(schema, SourceAddress.of(str(raw or schema.source)).location, snapshot.target)
-    path = DatasetDir(schema).folder / snapshot.target
-    files = TrackedFiles.open_registered(schema, snapshot, path)
-    source: Source
-    if snapshot.engine == "spark":
-        from discreet.sources.spark import SparkSource
-
-        source = SparkSource(schema, get_spark_session(), path)
-    else:
-        from discreet.sources.duckdb import DuckDBSource
-
-        source = DuckDBSource(schema, path)
-    try:
-        files.require_unchanged()  # the engine may have opened another one than was looked at
-    except Unavailable:
-        source.close()
-        raise
-    return IntegrityCheckedSource(source, files)
-
-
-def get_spark_session() -> SparkSession:
-    """Return the Spark session there is, or a quiet local one."""
-    from discreet.sources.ingest.spark import silence_spark
-
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise Unavailable("Spark is not installed; install discreet with its spark extra") from None
-    session = SparkSession.builder.appName("discreet").getOrCreate()
-    silence_spark(session)
-    return session

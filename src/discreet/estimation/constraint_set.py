@@ -285,7 +285,8 @@ def _build_bounds(noisy: Array, of: Places | None, low: Array | float, high: Arr
 def _build_columns(rows: Places, columns: Places, entries: Array, shape: tuple[int, int]) -> Sparse:
     from scipy import sparse
 
-    return sparse.csc_array((entries, (rows, columns)), shape=shape)
+    matrix: Sparse = sparse.csc_array((entries, (rows, columns)), shape=shape)
+    return matrix
 
 
 def _parse_number(value: object, what: str) -> float:

@@ -21,16 +21,17 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.formatting import format_ends
 from discreet.numeric import format_exact
-from discreet.priors.heavy_tail import (
+from discreet.priors.posterior import Posterior
+from discreet.priors.prior import (
     TAIL_WEIGHT,
+    Grid,
+    Prior,
     PriorUse,
     format_prior_ends,
     get_coarse_grid_rule,
     get_prior_rule,
     should_mix_tail,
 )
-from discreet.priors.posterior import Posterior
-from discreet.priors.prior import Grid, Prior
 from discreet.priors.syntax import GRAMMAR, ShapeMixture, parse_shapes
 
 Array = NDArray[np.float64]

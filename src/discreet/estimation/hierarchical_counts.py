@@ -376,12 +376,6 @@ class HistogramStrategy:
         return ", ".join(["every cell", *([f"blocks of {', '.join(block_sizes)}"] if block_sizes else []), *total])
 
 
-def find_best_strategy(count: int, noise_kind: NoiseKind, known_total: bool) -> HistogramStrategy:
-    """Return the tree where its error is less than that of measuring every cell, else that; never a wavelet."""
-    flat, *others = list_histogram_strategies(count, noise_kind, known_total)
-    return min([flat, *(other for other in others if other.kind == "tree")], key=lambda strategy: strategy.error)
-
-
 @lru_cache(maxsize=256)
 def list_histogram_strategies(count: int, noise_kind: NoiseKind, known_total: bool) -> tuple[HistogramStrategy, ...]:
     """List the best of each kind for so many cells: flat, tree, wavelet; without those that come to the same as flat.

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
-Sparse = Any
-"""A scipy csc_array; scipy has no types."""
 MAX_NUMBER = 1e100
 """No number is larger, and no variance smaller than 1 by it, so that no product overflows."""
 MATRIX_SHAPES = {
@@ -57,6 +55,52 @@ MAX_DENSE_CONSTRAINTS = 6_000
 BLOCK_SIZE = 64
 MAX_NAMES_SHOWN = 5
 FINITE_RULE = "finite numbers of at most 10^100; take out or mend those that are NaN, infinite or larger"
+
+
+class Sparse(Protocol):
+    """A sparse matrix of numbers, by columns or by rows: what is used of scipy's, which has no types."""
+
+    data: Array
+    indices: Places
+    indptr: Places
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns."""
+
+    @property
+    def T(self) -> Sparse:  # noqa: N802 (scipy's name)
+        """The transpose."""
+
+    @overload
+    def __matmul__(self, other: Array, /) -> Array: ...
+    @overload
+    def __matmul__(self, other: Sparse, /) -> Sparse: ...
+    def __rmatmul__(self, other: Array, /) -> Array: ...
+    def __neg__(self) -> Sparse: ...
+    def __abs__(self) -> Sparse: ...
+    def __add__(self, other: Sparse, /) -> Sparse: ...
+    def __getitem__(self, index: object, /) -> Sparse: ...
+    def multiply(self, other: Sparse | Array, /) -> Sparse:
+        """The products, entry by entry."""
+
+    def sum_duplicates(self) -> None:
+        """Add up the entries of the same row and column, in place."""
+
+    def eliminate_zeros(self) -> None:
+        """Leave out entries that are 0, in place."""
+
+    def sum(self, axis: int) -> Array:
+        """The sums of the columns, or of the rows."""
+
+    def toarray(self) -> Array:
+        """The same, dense."""
+
+    def tocsc(self) -> Sparse:
+        """The same, by columns."""
+
+    def tocsr(self) -> Sparse:
+        """The same, by rows."""
 
 
 def parse_vector(numbers: object, what: str) -> Array:
@@ -105,9 +149,8 @@ def parse_matrix(entries: object, shape: tuple[int | None, int | None], what: st
     """Read a finite matrix named in MATRIX_SHAPES, dense or sparse, as sparse; None in the shape is any number."""
     from scipy import sparse
 
-    matrix: Sparse = entries
-    is_sparse = sparse.issparse(matrix) and matrix.ndim == 2
-    matrix = sparse.csc_array(matrix, copy=True) if is_sparse else parse_floats(matrix, what)
+    is_sparse = sparse.issparse(entries) and len(getattr(entries, "shape", ())) == 2
+    matrix = sparse.csc_array(entries, copy=True) if is_sparse else parse_floats(entries, what)
     if matrix.ndim != 2:
         raise InvalidInput(f"{what} has {MATRIX_SHAPES[what]}")
     for need, has, side in zip(shape, matrix.shape, ("row", "column"), strict=True):
@@ -115,7 +158,7 @@ def parse_matrix(entries: object, shape: tuple[int | None, int | None], what: st
             raise InvalidInput(
                 f"{what} has {MATRIX_SHAPES[what]}; here it must have {need} {side}{'s' * (need != 1)}, got {has}"
             )
-    columns = sparse.csc_array(matrix)
+    columns: Sparse = sparse.csc_array(matrix)
     columns.data = parse_floats(columns.data, what)
     if not (np.abs(columns.data) <= MAX_NUMBER).all():
         raise InvalidInput(f"{what} must hold {FINITE_RULE}")
@@ -228,7 +271,7 @@ def require_consistent(
     if not len(equations.redundant):
         return
     redundant, constants = B[:, equations.redundant], c[equations.redundant]
-    scale = np.maximum(np.maximum(1.0, np.abs(constants)), np.abs(redundant).T @ np.abs(values))
+    scale = np.maximum(np.maximum(1.0, np.abs(constants)), abs(redundant).T @ np.abs(values))
     wrong = np.flatnonzero(np.abs(redundant.T @ values - constants) > EQUALITY_TOLERANCE * scale)
     if not len(wrong):
         return
@@ -312,7 +355,7 @@ def compute_quadratic_forms(equations: NormalEquations) -> Array:
 
 
 def _compute_dense_forms(unit: Sparse, gram: Sparse, block: int = 1024) -> Array:
-    inverse = np.linalg.inv(gram.toarray())
+    inverse = np.asarray(np.linalg.inv(gram.toarray()), dtype=np.float64)
     rows = unit.tocsr()
     parts = [rows[start : start + block] for start in range(0, rows.shape[0], block)]
     return np.concatenate([np.asarray(part.multiply(part @ inverse).sum(axis=1)).ravel() for part in parts])
@@ -330,7 +373,8 @@ def compute_selected_inverse(gram: Sparse, factor: SuperLU) -> Sparse:
     where = order[np.repeat(np.arange(count), [len(rows) for rows in below])]
     half = sparse.csc_array((np.concatenate(columns), (rows, where)), shape=(count, count))
     diagonal_part = sparse.csc_array((diagonal, (order, order)), shape=(count, count))
-    return (half + half.T + diagonal_part).tocsc()
+    inverse: Sparse = (half + half.T + diagonal_part).tocsc()
+    return inverse
 
 
 def _run_recursion(lower: Sparse, pivots: Array, below: list[Places]) -> tuple[Array, list[Array]]:

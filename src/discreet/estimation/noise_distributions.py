@@ -41,6 +41,8 @@ PLACES_PER_DEVIATION = 6
 MIN_PROBABILITY = 1e-250
 MAX_PLACES = 500
 """So many places of an answer are weighed to estimate its error; where it takes more the prior hardly helps."""
+MAX_EDGES = 2**15
+"""Narrow cells are cut over eight deviations of a prior, or, where that takes more of them, at those places alone."""
 NoiseParts = tuple[tuple[float, float, int], ...]
 """Rates and weights of noises, and how often each."""
 TABLE_PLACES = 2**15
@@ -417,7 +419,12 @@ def estimate_posterior_error(prior: GridPrior | None, noise: AnswerNoise) -> flo
         return noise.sd
     mean, sd = prior.moments
     gap = max(min(noise.sd, max(sd, noise.sd / 40)) / 5, prior.step)
-    cells = prior.build_cells([], COARSE_RESOLUTION, np.arange(mean - 8 * sd, mean + 8 * sd + gap, gap))
+    first, last = mean - 8 * sd, mean + 8 * sd + gap
+    if (last - first) / gap > MAX_EDGES:
+        # Of a tail that is rare and far out, most lies beyond all places: what is there is weighed in wider cells.
+        first += max(math.floor((places[0] - first) / gap), 0) * gap
+        last = min(last, places[-1] + 2 * gap)
+    cells = prior.build_cells([], COARSE_RESOLUTION, np.arange(first, last, gap))
     chance = np.exp(noise.compute_log_probability(places[None, :] - cells.values[:, None]))
     evidence = cells.used @ chance
     moment = (cells.used * cells.values) @ chance

@@ -96,7 +96,8 @@ class QuadraticProgram:
         count = len(self.before)
         entries = np.concatenate([np.ones(count), -np.ones(count)])
         places = (np.concatenate([self.before, self.after]), np.tile(np.arange(count), 2))
-        return sparse.csc_array((entries, places), shape=(len(self.start), count))
+        columns: Sparse = sparse.csc_array((entries, places), shape=(len(self.start), count))
+        return columns
 
     def compute_objective(self, values: Array) -> float:
         """Half the weighted squared distance."""
@@ -106,7 +107,7 @@ class QuadraticProgram:
         """Compute by what part of the numbers in it the worst constraint is missed."""
         size = max(1.0, float(np.abs(values).max()))
         gaps = [self.low - values, values - self.high, values[self.before] - values[self.after]]
-        sums = np.abs(self.matrix.T @ values - self.constants) / np.maximum(1.0, np.abs(self.matrix).T @ np.abs(values))
+        sums = np.abs(self.matrix.T @ values - self.constants) / np.maximum(1.0, abs(self.matrix).T @ np.abs(values))
         return max(float(sums.max(initial=0.0)), *(float(gap.max(initial=0.0)) / size for gap in gaps))
 
 

@@ -208,8 +208,9 @@ def _build_components(
     )
 
 
-def _read_matrix(entries: object, name: str) -> Sparse:
+def _read_matrix(entries: object, name: str) -> Sparse | NDArray[np.generic]:
     """A matrix by rows, dense or sparse, its entries not looked at yet."""
+    matrix: Sparse | NDArray[np.generic]
     if hasattr(entries, "tocsr"):
         matrix = entries.tocsr()
     else:
@@ -219,7 +220,7 @@ def _read_matrix(entries: object, name: str) -> Sparse:
     return matrix
 
 
-def _select_rows(matrix: Sparse, places: NDArray[np.intp], name: str) -> Array:
+def _select_rows(matrix: Sparse | NDArray[np.generic], places: NDArray[np.intp], name: str) -> Array:
     rows = matrix[places]
     return _parse_finite(rows.toarray() if hasattr(rows, "toarray") else rows, name)
 

@@ -130,7 +130,7 @@ class Terms:
     def to_json(self) -> dict[str, object]:
         """The terms as an entry of the chain has them, all numbers exact; an older one has no models."""
         fields: dict[str, object] = {
-            "cap": {name: str(value) for name, value in self.cap.list_amounts().items()},
+            "cap": self.cap.to_json(),
             "ceiling": str(self.ceiling),
             "delta": str(self.delta),
             "highest": str(self.highest),

@@ -26,9 +26,17 @@ from discreet.ledger.accounts import compute_debit
 from discreet.ledger.budget_check import DATASET_OWNER
 from discreet.ledger.chain import FORGOTTEN_QUERY, RESTORER, Body, Head
 from discreet.ledger.charge import Charge, LedgerRestore, LedgerVerification
-from discreet.ledger.database import Database, translate_database_errors
 from discreet.ledger.sqlite import SQLite, open_immutable, sync_to_disk
-from discreet.ledger.storage import FIRST_FORMATS, METADATA, MIGRATIONS_DIR, VERSION_TABLE, entries, heads
+from discreet.ledger.storage import (
+    FIRST_FORMATS,
+    METADATA,
+    MIGRATIONS_DIR,
+    VERSION_TABLE,
+    Database,
+    entries,
+    heads,
+    translate_database_errors,
+)
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.privacy.cost import PrivacyCost, require_amount
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, Self, get_args
+from typing import Literal, get_args
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.numeric import parse_fraction
+from discreet.json_fields import JsonSerializable
 from discreet.privacy.cost import MAX_NAME_LENGTH, PrivacyCost, SubAccount, require_amount, require_storable_text
 from discreet.schema import Budget
 from discreet.untrusted import require_exact_class
@@ -69,10 +69,10 @@ def _parse_digits(text: str) -> int:
 
 Model = Literal["dp", "approx-dp", "individual-dp"]
 MODELS: tuple[Model, ...] = get_args(Model)
+EntryKind = Literal["register", "charge", "reuse", "degrade", "release", "cap", "void"]
+ENTRY_KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 
 MAX_QUERY_LENGTH = 100_000
-SPEND_KEYS = ("epsilon", "rho", "other", "delta")
-"""The amounts of a cost in JSON, in the order of its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +161,11 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Balance:
-    """One account against its cap. `epsilon` is never below what was spent, and None where no such number exists.
+class Balance(JsonSerializable):
+    """One account against its cap; without an analyst it is the data set's.
 
-    `promise` says what holds for all answers of the account together, also where the cap is raised or was.
+    `epsilon` is never below what was spent, and None where no such number exists. `promise` says what holds for all
+    answers of the account together, also where the cap is raised or was.
     """
 
     model: Model
@@ -176,38 +177,18 @@ class Balance:
     flags: tuple[str, ...]
     promise: str = ""
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable; without an analyst it is the account of the data set."""
-        spent = {"epsilon": _format_fraction(self.epsilon), "delta": str(self.delta)}
-        cap = {name: str(value) for name, value in self.cap.list_amounts().items()}
-        payload: dict[str, object] = {"model": self.model, "analyst": self.analyst, "spent": spent, "cap": cap}
-        return payload | {"left": str(self.left), "flags": list(self.flags), "promise": self.promise}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        spent, cap = document["spent"], document["cap"]
-        return cls(
-            model=document["model"],
-            analyst=document["analyst"],
-            epsilon=parse_fraction(spent["epsilon"]),
-            delta=Fraction(spent["delta"]),
-            cap=Budget(Fraction(cap["epsilon"]), Fraction(cap["delta"]), parse_fraction(cap.get("max_epsilon"))),
-            left=Fraction(document["left"]),
-            flags=tuple(map(str, document["flags"])),
-            promise=document["promise"],
-        )
+    _json_fields = "model analyst spent.epsilon=epsilon spent.delta=delta cap left flags promise"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(JsonSerializable):
     """One line of the history; a registration has no analyst, query, model or spend, a release a query alone.
 
     The `query` of a cap that was changed says from what to what.
     """
 
     entry: int
-    kind: Literal["register", "charge", "reuse", "degrade", "release", "cap", "void"]
+    kind: EntryKind
     at: str
     snapshot: str
     analyst: str | None = None
@@ -217,38 +198,11 @@ class Entry:
     epsilon: Fraction | None = None
     part: SubAccount | None = None
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        payload: dict[str, object] = {"entry": self.entry, "kind": self.kind, "at": self.at, "snapshot": self.snapshot}
-        payload |= {"analyst": self.analyst, "query": self.query, "model": self.model}
-        payload |= {"epsilon": _format_fraction(self.epsilon), "spend": None, "part": None}
-        if self.spend is not None:
-            amounts = (self.spend.epsilon, self.spend.rho, self.spend.gaussian_rho, self.spend.delta)
-            payload["spend"] = dict(zip(SPEND_KEYS, map(str, amounts), strict=True))
-        if self.part is not None:
-            payload["part"] = {"kind": self.part.kind, "name": self.part.name, "reach": self.part.max_accounts}
-        return payload
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        spend, part = document["spend"], document["part"]
-        return cls(
-            entry=document["entry"],
-            kind=document["kind"],
-            at=document["at"],
-            snapshot=document["snapshot"],
-            analyst=document["analyst"],
-            query=document["query"],
-            model=document["model"],
-            spend=None if spend is None else PrivacyCost(*(Fraction(spend[name]) for name in SPEND_KEYS)),
-            epsilon=parse_fraction(document["epsilon"]),
-            part=None if part is None else SubAccount(part["kind"], part["name"], max_accounts=part["reach"]),
-        )
+    _json_fields = "entry kind at snapshot analyst query model epsilon spend part"
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerVerification:
+class LedgerVerification(JsonSerializable):
     """How many entries were recomputed, and the hash that stands for all of them.
 
     Of a whole ledger `heads` has the head of each data set: keep those elsewhere, since `Ledger.find_head_entry` finds
@@ -259,14 +213,7 @@ class LedgerVerification:
     head: str
     heads: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable, of the chain of one data set."""
-        return {"entries": self.entries, "head": self.head}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        return cls(document["entries"], document["head"])
+    _json_fields = "entries head"  # of the chain of one data set
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +230,3 @@ class LedgerRestore:
 
     backup: LedgerVerification
     ledger: LedgerVerification
-
-
-def _format_fraction(value: Fraction | None) -> str | None:
-    return None if value is None else str(value)

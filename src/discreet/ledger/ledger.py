@@ -7,12 +7,11 @@ are no refunds. Entries only ever grow, chained by their hashes; accounts follow
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, or_, select
 
@@ -36,9 +35,8 @@ from discreet.ledger.charge import (
     format_stored_amount,
     round_up_to_units,
 )
-from discreet.ledger.database import Database
-from discreet.ledger.storage import IS_NOT_ANSWER, about, entries
-from discreet.ledger.verify import HeadRecord, RecordedHead
+from discreet.ledger.connect import HeadRecord, RecordedHead
+from discreet.ledger.storage import IS_NOT_ANSWER, Database, about, entries
 from discreet.numeric import as_int, as_positive, as_rational
 from discreet.privacy.cost import PrivacyCost, require_storable_text
 from discreet.schema import Budget
@@ -51,7 +49,7 @@ LARGE_EPSILON = Fraction(5)
 """Above it, an epsilon is weak formal protection."""
 
 
-class Ledger:
+class Ledger(AbstractContextManager["Ledger"]):
     """Every promise already spent, one entry after another.
 
     A ledger on SQLite or PostgreSQL, for threads and processes alike; `id` was made with it.
@@ -139,7 +137,7 @@ class Ledger:
         known = self._read_known_heads(dataset, records)
         with self._database.begin_read() as connection:
             for record, head in known:
-                check = verify.require_recorded_head if record is None else verify.compare_heads
+                check = connect.require_recorded_head if record is None else connect.compare_heads
                 check(connection, self.id, dataset, head)
 
     def record_heads(self, dataset: str, record: HeadRecord) -> None:
@@ -149,7 +147,7 @@ class Ledger:
         """
         known = record.read(dataset)
         with self._database.begin_read() as connection:
-            compared = verify.compare_heads(connection, self.id, dataset, known)
+            compared = connect.compare_heads(connection, self.id, dataset, known)
         if compared.head is not None and compared.head != known:
             if known is not None and known.restores == compared.head.restores and compared.restored_at is None:
                 record.advance(dataset, compared.head)
@@ -167,12 +165,12 @@ class Ledger:
         known_heads = self._read_known_heads(dataset, self._records.get(dataset, ()))
         with self._database.begin_write() as connection:
             for _, head in known_heads:
-                verify.require_recorded_head(connection, self.id, dataset, head)
+                connect.require_recorded_head(connection, self.id, dataset, head)
             yield connection
             after = storage.find_head(connection, dataset)
             recorded_heads = [head for record, head in known_heads if record is not None]
             is_record_lost = any(head is None or head.ledger is None for head in recorded_heads)
-            restore_hashes = verify.list_restore_hashes(connection, dataset) if is_record_lost else ()
+            restore_hashes = connect.list_restore_hashes(connection, dataset) if is_record_lost else ()
         if after is not None:
             self._last_heads[dataset] = RecordedHead(self.id, after.seq, after.hash)
             for record, head in known_heads:
@@ -186,12 +184,7 @@ class Ledger:
         """The last heads of a data set that are known: by this process, and by each record."""
         return [(None, self._last_heads.get(dataset)), *((record, record.read(dataset)) for record in records)]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def register(self, dataset: str, identity: str, snapshot: str, disjoint: bool) -> None:

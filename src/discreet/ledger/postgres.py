@@ -17,8 +17,7 @@ from weakref import WeakSet
 from sqlalchemy import Connection, create_engine, text
 
 from discreet.errors import Unavailable, Unsupported
-from discreet.ledger.database import DATABASE_REPLACED, translate_database_errors
-from discreet.ledger.storage import about
+from discreet.ledger.storage import DATABASE_REPLACED, about, translate_database_errors
 
 if TYPE_CHECKING:
     from psycopg import Connection as Session

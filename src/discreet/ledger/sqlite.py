@@ -29,7 +29,7 @@ from weakref import WeakSet
 from sqlalchemy import Connection, NullPool, QueuePool, create_engine
 
 from discreet.errors import Unavailable
-from discreet.ledger.database import (
+from discreet.ledger.storage import (
     FILE_MISSING,
     FILE_REPLACED,
     LEDGER_DAMAGED,

@@ -6,7 +6,7 @@
   `randomized_response`, `unit_query` (one person, and individual DP), `constant` (public numbers).
 - How far one unit moves them: `contribution_bounds` (per question), `total_sensitivity` (per total; its `LinearQuery`
   is what `additive` adds noise to), `trimmed_mean` (sums of ranks, and the mean of ranks that may stand for one rank).
-- What outputs mean: `point_estimates` (a value from noisy totals), `candidate_grid` (values of positions).
+- What outputs mean: `estimation.noisy_totals` (a value from noisy totals), `candidate_grid` (values of positions).
 - Priors for drawing: `prior_on_grid`. For weighing afterwards: `GridPrior` of `estimation/grid_prior.py`.
 - `observed_loss`: what two tables lose, for replays.
 """

@@ -26,11 +26,19 @@ from discreet.estimation.noise_distributions import (
     SummedNoise,
     compute_sum_deviation,
 )
-from discreet.estimation.noisy_ratio import NoisyRatio, NoisyVariance
+from discreet.estimation.noisy_totals import (
+    Estimate,
+    Linear,
+    MeanFromCenter,
+    MeanOfPair,
+    NoisyRatio,
+    NoisyVariance,
+    Variance,
+    WeightedSum,
+)
 from discreet.formatting import VALUE_DIGITS, format_upper
 from discreet.measurements.base import AggregateRequest, Measurement, NoisyOutputs, Reading, ReadingContext, ScanRequest
 from discreet.measurements.observed_loss import ZERO, InputChange, Inputs, compute_vector_loss, pair_inputs
-from discreet.measurements.point_estimates import Estimate, Linear, MeanFromCenter, MeanOfPair, Variance, WeightedSum
 from discreet.measurements.total_sensitivity import LinearQuery, build_linear_queries
 from discreet.measurements.trimmed_mean import check_better_than_guess
 from discreet.mechanisms.box_staircase import BoxStaircase
@@ -40,8 +48,8 @@ from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import IndependentNoises, Noise
 from discreet.mechanisms.polygon_staircase import PolygonStaircase
 from discreet.mechanisms.staircase import Staircase
-from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
+from discreet.priors.prior import PriorUse
 from discreet.privacy.cost import PrivacyCost, compute_pure_cost
 from discreet.schema import Schema
 

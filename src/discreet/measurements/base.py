@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from discreet.errors import Internal, Unsupported
 from discreet.estimation.grid_prior import GridPrior
 from discreet.estimation.noise_distributions import AnswerNoise
-from discreet.estimation.noisy_ratio import NoisyRatio
+from discreet.estimation.noisy_totals import NoisyRatio
 from discreet.measurements.contribution_bounds import (
     NOT_STATED,
     ONE_ROW,
@@ -45,14 +45,13 @@ from discreet.mechanisms.discrete_laplace import DiscreteLaplace, LaplaceDegrada
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import Noise
 from discreet.priors.distance import Distance
-from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
-from discreet.priors.prior import Prior
+from discreet.priors.prior import Prior, PriorUse
 from discreet.privacy.cost import MAX_AMOUNT, PrivacyCost
 from discreet.query.query import Aggregate
 from discreet.query.scan import BinKey, ScanMeasure
 from discreet.schema import Column, Schema
-from discreet.schema.column import Interval, Value
+from discreet.schema.schema import Interval, Value
 
 if TYPE_CHECKING:
     from discreet.measurements.hierarchical import BlockCounts

@@ -31,7 +31,7 @@ from discreet.priors.posterior import Posterior, distribution_from_runs
 from discreet.priors.prior import Grid, Prior
 from discreet.query.scan import BinKey
 from discreet.schema import Column
-from discreet.schema.column import Value
+from discreet.schema.schema import Value
 
 MAX_CANDIDATES = 2**16
 """Enough that a candidate's width is not what limits the answer, few enough to count in one scan."""

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from discreet.measurements.base import ExactInput, NoisyOutputs, SelfReading
-from discreet.measurements.contribution_bounds import ContributionBounds
 from discreet.measurements.observed_loss import InputChange, Inputs, ObservedLoss
 from discreet.mechanisms.entropy import Entropy
 from discreet.privacy.cost import PrivacyCost
-from discreet.query.predicates import TRUE
-from discreet.query.query import Aggregate
 from discreet.schema import Schema
 
 
@@ -71,15 +68,3 @@ class PublicConstant(SelfReading):
 
     def describe_selected_accuracy(self) -> str:
         return self.describe_accuracy(1.0)
-
-
-def find_public_count(aggregate: Aggregate, bounds: ContributionBounds) -> PublicConstant | None:
-    """Find a count that the schema itself states: of all rows or units, so without a filter."""
-    rows = None
-    if aggregate.where != TRUE:
-        return None
-    if aggregate.function == "count":
-        rows = bounds.get_public_rows(None if aggregate.column is None else bounds.schema.column(aggregate.column))
-    elif aggregate.function == "count_distinct":
-        rows = bounds.get_public_selected_units()
-    return None if rows is None else PublicConstant(rows)

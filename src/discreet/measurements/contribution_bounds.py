@@ -15,7 +15,7 @@ from typing import Literal
 
 from discreet.formatting import format_confidence
 from discreet.query.predicates import TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
-from discreet.query.query import Query
+from discreet.query.query import Aggregate, Query
 from discreet.schema import Column, Schema
 
 MIN_MISS_PROBABILITY = 1e-10
@@ -197,3 +197,12 @@ def _list_columns(where: Predicate) -> list[str]:
     if isinstance(where, AllOf | AnyOf):
         return [name for part in where.parts for name in _list_columns(part)]
     return [where.column]
+
+
+def find_public_count(aggregate: Aggregate, bounds: ContributionBounds) -> int | None:
+    """Find a count that the schema itself states: of all rows or units, so without a filter."""
+    if aggregate.where != TRUE:
+        return None
+    if aggregate.function == "count":
+        return bounds.get_public_rows(None if aggregate.column is None else bounds.schema.column(aggregate.column))
+    return bounds.get_public_selected_units() if aggregate.function == "count_distinct" else None

@@ -30,7 +30,7 @@ from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import Noise
 from discreet.query.scan import Amounts, Cell
 from discreet.schema import Schema
-from discreet.schema.column import Value
+from discreet.schema.schema import Value
 
 Starts = NDArray[np.intp]
 MIN_VARIANCE = 1e-12

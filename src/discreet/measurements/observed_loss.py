@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.entropy import Entropy
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.mechanisms.noise import IndependentNoises, Noise
 from discreet.mechanisms.polygon_staircase import PolygonStaircase
 from discreet.mechanisms.quantile import SLOTS, Quantiles, SplitDistribution
-from discreet.mechanisms.selection_scores import Selection
 from discreet.schema import Schema
 
 ZERO = Fraction(0)

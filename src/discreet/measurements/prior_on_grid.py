@@ -24,15 +24,19 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput, Unsupported
 from discreet.estimation.grid_prior import MIN_MASS_INSIDE, bound_runs, require_mass_within
 from discreet.numeric import EPOCH, date_from_days, format_exact, parse_days
-from discreet.priors.heavy_tail import (
+from discreet.priors.prior import (
     TAIL_WEIGHT,
+    Array,
+    Grid,
+    Prior,
     PriorUse,
+    build_grid,
+    convert_to_masses,
     format_prior_ends,
     get_coarse_grid_rule,
     get_prior_rule,
     should_mix_tail,
 )
-from discreet.priors.prior import Array, Grid, Prior, build_grid, convert_to_masses
 from discreet.priors.syntax import (
     GRAMMAR,
     MIN_POSITIVE,

@@ -23,8 +23,8 @@ from discreet.measurements.total_sensitivity import LinearQuery, build_linear_qu
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.samplers import build_logistic_chance, flip_coins
-from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
+from discreet.priors.prior import PriorUse
 from discreet.privacy.cost import compute_pure_cost
 from discreet.schema import Schema
 
@@ -208,13 +208,13 @@ def _find_interval(units: int, q: float, reported: int, miss: float) -> tuple[in
         low, high = -1, units
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if compute_upper_tail(units, q, middle, reports) > allowed else (middle, high)
+            low, high = (low, middle) if compute_report_tail(units, q, middle, reports) > allowed else (middle, high)
         return high
 
     return find_least(reported), units - find_least(units - reported)  # few that report yes are many that report no
 
 
-def compute_upper_tail(units: int, q: float, count: int, reported: int) -> float:
+def compute_report_tail(units: int, q: float, count: int, reported: int) -> float:
     """P(at least so many report yes), if `count` are yes; but for what the windows leave out."""
     true_reports, false_reports = _list_places(count, 1 - q), _list_places(units - count, q)
     true_chances = np.exp(_compute_log_binomial(count, 1 - q, true_reports))

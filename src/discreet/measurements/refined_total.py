@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.estimation.grid_prior import MIN_MASS_INSIDE, GridPrior, PointGridPrior, ShapedGridPrior
+from discreet.estimation.noisy_totals import Linear
 from discreet.estimation.refinement_posterior import (
     TruthRuns,
     compute_run_posterior,
@@ -28,16 +29,14 @@ from discreet.estimation.refinement_posterior import (
 from discreet.measurements.additive import Estimator, build_laplace
 from discreet.measurements.base import AggregateRequest, NoisyOutputs, ScanRequest, SelfReading
 from discreet.measurements.observed_loss import InputChange, Inputs, compute_refinement_change, pair_inputs
-from discreet.measurements.point_estimates import Linear
 from discreet.measurements.prior_on_grid import GridCells, PlacedShapes, place_shapes
 from discreet.measurements.selection import resolve_distance
 from discreet.measurements.total_sensitivity import LinearQuery, build_linear_queries
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.refinement import Refinement
 from discreet.priors.distance import ContinuousDistance, Distance
-from discreet.priors.heavy_tail import TAIL_WEIGHT, PriorUse
 from discreet.priors.posterior import Posterior, distribution_from_runs
-from discreet.priors.prior import Grid, Prior
+from discreet.priors.prior import TAIL_WEIGHT, Grid, Prior, PriorUse
 from discreet.privacy.cost import compute_pure_cost
 from discreet.schema import Column, Schema
 

@@ -38,18 +38,16 @@ from discreet.measurements.observed_loss import (
 from discreet.measurements.prior_on_grid import PositionPrior, build_even_prior, place_prior
 from discreet.measurements.trimmed_mean import MAX_RANKED_ROWS, RankMean, compute_rank_error, select_rank_mean
 from discreet.mechanisms.entropy import Entropy
-from discreet.mechanisms.exponential_mechanism import Exponential
+from discreet.mechanisms.exponential_mechanism import Exponential, Selection
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip, choose_position
 from discreet.mechanisms.quantile import Bracket, BracketEnd, Extreme, Quantile, Quantiles, compute_rank_scores
-from discreet.mechanisms.selection_scores import Selection
 from discreet.priors.distance import ContinuousDistance, Distance, NominalDistance, OrdinalDistance, SemanticDistance
-from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
-from discreet.priors.prior import Prior
+from discreet.priors.prior import Prior, PriorUse
 from discreet.privacy.cost import PrivacyCost
 from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
-from discreet.schema.column import Interval, Value
+from discreet.schema.schema import Interval, Value
 from discreet.untrusted import has_exact_type
 
 BRACKET_CONFIDENCE = 0.95
@@ -371,18 +369,10 @@ def _select_mechanism(request: AggregateRequest, column: Column) -> CandidateSel
     if position_prior is not None and aggregate.function in EXTREME_PLACES:
         refinement_selection = _build_refinement(aggregate, candidates, share, neighbors, position_prior, None)
         rank_selection = _build_rank_selection(aggregate, candidates, share, rows)
-        refines = _is_informative(refinement_selection)
-        if request.mechanism in (refinement_selection.name, rank_selection.name):
-            refines = request.mechanism == refinement_selection.name
-        if refines or _has_excluded_values(candidates, position_prior):
-            return replace(refinement_selection, rival=rank_selection)
-        return replace(rank_selection, rival=refinement_selection, prior_unused_reason=PRIOR_UNHELPFUL)
+        return _weigh_refinement(refinement_selection, rank_selection, candidates, position_prior, request.mechanism)
     match aggregate.function:
         case "quantile" if interval:
-            point_selection = _build_quantile(aggregate, candidates, share / 2, neighbors, rows, position_prior)
-            bracket = Bracket.of(aggregate.orders[0], candidates.count, share / 2, neighbors, rows)
-            name = f"{point_selection.name}, and two bracketing quantiles"
-            return replace(point_selection, name=name, bracket_mechanism=bracket)
+            return _build_bracketed_quantile(aggregate, candidates, share, neighbors, rows, position_prior)
         case "quantile":
             rank_selection = _build_quantile(aggregate, candidates, share, neighbors, rows, position_prior)
             if prior is not None:
@@ -394,6 +384,37 @@ def _select_mechanism(request: AggregateRequest, column: Column) -> CandidateSel
             rank_selection = _build_rank_selection(aggregate, candidates, share, rows)
             return _weigh_rank_mean(aggregate, rank_selection, bounds, epsilon, request.mechanism)
     raise InvalidInput(f"{aggregate.function} is not a choice among values")
+
+
+def _weigh_refinement(
+    refinement_selection: CandidateSelection,
+    rank_selection: CandidateSelection,
+    candidates: CandidateGrid,
+    position_prior: PositionPrior,
+    stored_mechanism: str,
+) -> CandidateSelection:
+    """Refinement where the prior tells more than ranks do, or leaves values out; the other is its rival."""
+    refines = _is_informative(refinement_selection)
+    if stored_mechanism in (refinement_selection.name, rank_selection.name):
+        refines = stored_mechanism == refinement_selection.name
+    if refines or _has_excluded_values(candidates, position_prior):
+        return replace(refinement_selection, rival=rank_selection)
+    return replace(rank_selection, rival=refinement_selection, prior_unused_reason=PRIOR_UNHELPFUL)
+
+
+def _build_bracketed_quantile(
+    aggregate: Aggregate,
+    candidates: CandidateGrid,
+    share: Fraction,
+    neighbors: str,
+    rows: int,
+    position_prior: PositionPrior | None,
+) -> CandidateSelection:
+    """A quantile and two values around it, each for half of epsilon."""
+    point_selection = _build_quantile(aggregate, candidates, share / 2, neighbors, rows, position_prior)
+    bracket = Bracket.of(aggregate.orders[0], candidates.count, share / 2, neighbors, rows)
+    name = f"{point_selection.name}, and two bracketing quantiles"
+    return replace(point_selection, name=name, bracket_mechanism=bracket)
 
 
 def resolve_distance(column: Column, distance: Distance | str) -> Distance:

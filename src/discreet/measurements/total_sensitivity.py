@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidInput
+from discreet.estimation.noisy_totals import Estimate, Linear, MeanFromCenter, MeanOfPair, Variance
 from discreet.measurements.base import HistogramRequest, TotalsRequest
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.point_estimates import Estimate, Linear, MeanFromCenter, MeanOfPair, Variance
 from discreet.measurements.trimmed_mean import Ranks, build_trimmed_ranks
 from discreet.mechanisms.polygon_staircase import MAX_VERTEX
 from discreet.query.predicates import Predicate

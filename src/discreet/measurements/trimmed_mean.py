@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
+from discreet.estimation.noisy_totals import Linear
 from discreet.formatting import format_number, format_upper
 from discreet.measurements.candidate_grid import MAX_CANDIDATES, CandidateGrid
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.point_estimates import Linear
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import Entropy
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.mechanisms.noise import AddNoise
-from discreet.mechanisms.selection_scores import Selection
 from discreet.numeric import format_exact
 from discreet.query.predicates import TRUE
 from discreet.query.query import Aggregate
 from discreet.schema import Column
-from discreet.schema.column import Value
+from discreet.schema.schema import Value
 
 MEAN_OF_RANKS = "mean of ranks"
 MAX_RANKED_ROWS = 2**40

@@ -33,13 +33,12 @@ from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.individual_dp import IndividualOrderStatistic, build_local_noise
 from discreet.mechanisms.order_statistic import OrderStatisticName, find_rank
 from discreet.priors.distance import Distance
-from discreet.priors.heavy_tail import PriorUse
 from discreet.priors.posterior import Posterior
-from discreet.priors.prior import Prior
+from discreet.priors.prior import Prior, PriorUse
 from discreet.privacy.cost import compute_pure_cost
 from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
-from discreet.schema.column import Value
+from discreet.schema.schema import Value
 
 INDIVIDUAL_DP_NOTE = (
     "individual DP: weaker, not for groups, its noise follows the data; the distance is of this table alone"

@@ -29,15 +29,19 @@ class Laplace(SymmetricDistribution):
         return float(self.sensitivity / self.epsilon)
 
     def tail(self, distance: float | Fraction) -> float:
+        """Compute P(|N| > distance)."""
         return math.exp(-max(float(distance), 0.0) / self.scale)
 
     def variance(self) -> float:
+        """Compute the variance, in squared units of the answer."""
         return 2 * self.scale * self.scale
 
     def expected_error(self) -> float:
+        """Compute the mean of |N|, in units of the answer."""
         return self.scale
 
     def interval(self, confidence: float) -> tuple[float, float]:
+        """Compute the symmetric interval that holds the noise with exactly that probability."""
         width = -self.scale * math.log1p(-float(as_number_between(confidence, 0, 1, "confidence")))
         return -width, width
 
@@ -79,15 +83,19 @@ class Gaussian(SymmetricDistribution):
         return Gaussian(width * math.sqrt(2 * math.log(2 / as_number_between(delta, 0, 1, "delta"))) / epsilon_value)
 
     def tail(self, distance: float | Fraction) -> float:
+        """Compute P(|N| > distance)."""
         return math.erfc(max(float(distance), 0.0) / self.sigma / math.sqrt(2))
 
     def variance(self) -> float:
+        """Compute the variance, in squared units of the answer."""
         return self.sigma * self.sigma
 
     def expected_error(self) -> float:
+        """Compute the mean of |N|, in units of the answer."""
         return self.sigma * math.sqrt(2 / math.pi)
 
     def interval(self, confidence: float) -> tuple[float, float]:
+        """Compute the symmetric interval that holds the noise with exactly that probability."""
         width = self.sigma * STANDARD_NORMAL.inv_cdf((1 + float(as_number_between(confidence, 0, 1, "confidence"))) / 2)
         return -width, width
 

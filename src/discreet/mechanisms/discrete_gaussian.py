@@ -197,6 +197,7 @@ class DiscreteGaussian(Noise):
         return Guarantee.approx_dp(self.epsilon, self.delta, neighbors=neighbors)
 
     def guarantee(self, units: int, neighbors: NeighborRelation) -> Guarantee:
+        """State the cost of one answer that a change of one unit moves by at most `units` grid units."""
         if units == self.units:
             return self.cost(neighbors)
         return Guarantee.zcdp(Fraction(units**2) / (2 * self.square), neighbors=neighbors)
@@ -210,12 +211,15 @@ class DiscreteGaussian(Noise):
         return 2 * compute_lattice_tail(float(self.square), 1) + 1
 
     def tail_units(self, units: int) -> float:
+        """Compute P(|N| > units * step)."""
         return 2 * compute_lattice_tail(float(self.square), units + 1) / self._total_mass if units >= 0 else 1.0
 
     def variance(self) -> float:
+        """Compute the variance, in squared units of the answer."""
         return float(self.step) ** 2 * self._compute_moment(2)
 
     def expected_error(self) -> float:
+        """Compute the mean of |N|, in units of the answer."""
         return float(self.step) * self._compute_moment(1)
 
     def _compute_moment(self, power: int) -> float:

@@ -55,6 +55,7 @@ class DiscreteLaplace(Noise):
         return math.tanh(self.rate / 2) * math.exp(-self.rate * abs(units))
 
     def tail_units(self, units: int) -> float:
+        """Compute P(|N| > units * step)."""
         return 2 * math.exp(-self.rate * (units + 1)) / (1 + math.exp(-self.rate)) if units >= 0 else 1.0
 
     def variance(self) -> float:
@@ -64,10 +65,12 @@ class DiscreteLaplace(Noise):
         return deviation**2 if deviation < 1e150 else math.inf
 
     def expected_error(self) -> float:
+        """Compute the mean of |N|: step / sinh(rate), infinite where no float holds it."""
         rate_sinh = math.sinh(self.rate) if self.rate < 700 else math.inf
         return float(self.step) / rate_sinh if rate_sinh else math.inf
 
     def guarantee(self, units: int, neighbors: NeighborRelation) -> Guarantee:
+        """State the cost of one answer that a change of one unit moves by at most `units` grid units."""
         return Guarantee.dp(self.rate * units, neighbors=neighbors)
 
     def cost(self, neighbors: str = "add-remove") -> Guarantee:
@@ -84,6 +87,7 @@ class DiscreteLaplace(Noise):
         return int((1 + size) * sign * heads[-1])
 
     def sample_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
+        """Draw `size` independent values in grid units, all at once where their digits fit a word."""
         nonzero, magnitude, _ = _build_sampler_parts(self.rate)
         if len(magnitude.digits) > MAX_WORD_DIGITS:
             return np.array([self.sample_unit(entropy) for _ in range(size)], dtype=np.object_)

@@ -76,9 +76,11 @@ class Noise(SymmetricDistribution):
         """State what one answer costs that a change of one unit moves by at most `units` grid units."""
 
     def tail(self, distance: float | Fraction) -> float:
+        """Compute P(|N| > distance), with the distance in units of the answer."""
         return self.tail_units(math.floor(as_rational(distance, "the distance") / self.step))
 
     def interval(self, confidence: float) -> tuple[float, float]:
+        """Compute the shortest symmetric interval on the grid that holds the noise with at least that probability."""
         width = float(_find_half_width(self, float(as_number_between(confidence, 0, 1, "confidence"))) * self.step)
         return 0.0 - width, width
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.mechanisms.entropy import Entropy, get_entropy
+from discreet.mechanisms.exponential_mechanism import Integers, Scores, Selection, align_scores
 from discreet.mechanisms.samplers import flip_power_coins, sample_below
-from discreet.mechanisms.selection_scores import Integers, Scores, Selection, align_scores
 from discreet.privacy.guarantee import Guarantee
 from discreet.untrusted import CheckedValue
 

@@ -13,10 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.mechanisms.box_staircase import NestedBoxes, Units, VectorStaircase, find_best_core, sum_binomial_series
+from discreet.mechanisms.box_staircase import NestedBoxes
 from discreet.mechanisms.entropy import Entropy
 from discreet.mechanisms.noise import find_least
-from discreet.mechanisms.staircase import build_fall_geometric, compute_fall, compute_rate
+from discreet.mechanisms.staircase import (
+    Units,
+    VectorStaircase,
+    build_fall_geometric,
+    compute_fall,
+    compute_rate,
+    find_best_core,
+    sum_binomial_series,
+)
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact
 from discreet.untrusted import CheckedValue, copy_list, set_fields
 
@@ -86,26 +94,6 @@ class Polygon(CheckedValue):
         return right
 
 
-def build_symmetric_hull(differences: Sequence[Sequence[object]]) -> tuple[Point, ...]:
-    """The vertices of the least symmetric convex polygon that holds the differences, given in grid units."""
-    points = [(as_int(x, "a difference", -MAX_VERTEX), as_int(y, "a difference", -MAX_VERTEX)) for x, y in differences]
-    ordered = sorted({*points, *((-x, -y) for x, y in points)})
-    return tuple(_build_hull_chain(ordered)[:-1] + _build_hull_chain(ordered[::-1])[:-1])
-
-
-def _build_hull_chain(points: Sequence[Point]) -> list[Point]:
-    """One side of the convex hull (Andrew's monotone chain)."""
-    chain: list[Point] = []
-    for x, y in points:
-        while len(chain) > 1:
-            (ax, ay), (bx, by) = chain[-2:]
-            if (bx - ax) * (y - ay) > (by - ay) * (x - ax):
-                break
-            chain.pop()
-        chain.append((x, y))
-    return chain
-
-
 @dataclass(frozen=True, init=False)
 class PolygonStaircase(VectorStaircase):
     """Noise for a pair of answers whose difference lies in a polygon P: probability(x) as fall^level(x).
@@ -145,6 +133,7 @@ class PolygonStaircase(VectorStaircase):
         return type(self), (self.epsilon, self.polygon.vertices, self.core, self.steps)
 
     def probability(self, units: Sequence[int]) -> Fraction:
+        """Compute the exact probability of one point of the grid."""
         return self.fall ** self.level(units) / ((1 - self.fall) * self._level_sums[0])
 
     def level(self, units: Sequence[int]) -> int:
@@ -156,6 +145,7 @@ class PolygonStaircase(VectorStaircase):
         return _compute_level_sums(self.polygon, self.core, self.fall)
 
     def exact_variance(self) -> tuple[Fraction, Fraction]:
+        """Compute the variance of each component in squared units of the answer, as rationals."""
         points, x, y = self._level_sums
         return x / points * self.steps[0] ** 2, y / points * self.steps[1] ** 2
 

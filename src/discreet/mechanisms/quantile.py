@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput, Unsupported
 from discreet.mechanisms.distribution import Distribution
 from discreet.mechanisms.entropy import Entropy, get_entropy
-from discreet.mechanisms.exponential_mechanism import Exponential
+from discreet.mechanisms.exponential_mechanism import MAX_LEVELS, Exponential, Integers, Selection, find_least_share
 from discreet.mechanisms.order_statistic import ColumnValues, as_float_column
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip, choose_position
-from discreet.mechanisms.selection_scores import MAX_LEVELS, Integers, Selection, find_least_share
 from discreet.mechanisms.sensitivity import rank_score_sensitivity
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact
 from discreet.priors.prior import Grid, Prior, copy_prior

@@ -1,19 +1,32 @@
-"""The staircase, the least noise for one number, drawn exactly. Proof: staircase.md."""
+"""The staircase, the least noise for one number, drawn exactly; and what staircases for several numbers share.
+
+Proof: staircase.md.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.mechanisms.entropy import Entropy
-from discreet.mechanisms.noise import Noise, compute_grid_units, find_least
+from discreet.mechanisms.entropy import Entropy, get_entropy
+from discreet.mechanisms.noise import (
+    Noise,
+    NoiseValues,
+    as_grid_units,
+    compute_grid_units,
+    find_least,
+    to_answer_units,
+    to_answer_units_array,
+)
 from discreet.mechanisms.samplers import (
     MAX_WORD_DIGITS,
     Chance,
@@ -27,9 +40,11 @@ from discreet.mechanisms.samplers import (
     sample_uniform_array,
     sample_uniform_int,
 )
-from discreet.numeric import as_number_between, as_positive, exp_below, format_exact, ln_below
-from discreet.privacy.guarantee import Guarantee, NeighborRelation
-from discreet.untrusted import set_fields
+from discreet.numeric import as_int, as_number_between, as_positive, exp_below, format_exact, ln_below
+from discreet.privacy.guarantee import Guarantee, NeighborRelation, parse_neighbor_relation
+from discreet.untrusted import CheckedValue, set_fields
+
+Units = NDArray[np.int64] | NDArray[np.object_]
 
 MAX_EPSILON = 100
 """Beyond it the steps stay as high as at 100: the second step is then met less than once in e^100 draws."""
@@ -112,6 +127,7 @@ class Staircase(Noise):
         return (1 - self.part) * near + self.part * far
 
     def variance(self) -> float:
+        """Compute the variance, in squared units of the answer."""
         return float(self.exact_variance())
 
     def exact_variance(self) -> Fraction:
@@ -119,9 +135,11 @@ class Staircase(Noise):
         return self._mix_cores(_sum_second_moment) / self._total * self.step**2
 
     def expected_error(self) -> float:
+        """Compute the mean of |N|, in units of the answer."""
         return float(self._mix_cores(_sum_first_moment) / self._total * self.step)
 
     def tail_units(self, units: int) -> float:
+        """Compute P(|N| > units * step)."""
         if units < 0:
             return 1.0
         part = float(self.part)
@@ -144,6 +162,7 @@ class Staircase(Noise):
         return ((1 - part) * math.exp(-rate * near) + part * math.exp(-rate * far)) / float(self._total)
 
     def guarantee(self, units: int, neighbors: NeighborRelation) -> Guarantee:
+        """State the cost of one answer: epsilon for every step of the stairs that `units` grid units reach over."""
         return Guarantee.dp(-(-units // self.units) * self.epsilon, neighbors=neighbors)
 
     def cost(self, neighbors: str = "add-remove") -> Guarantee:
@@ -151,6 +170,7 @@ class Staircase(Noise):
         return Guarantee.dp(self.epsilon, neighbors=neighbors)
 
     def sample_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
+        """Draw `size` independent values in grid units, all at once where their digits fit a word."""
         odds = _build_odds(self.units, self.fall, self.points, self.part)
         if len(odds.level.digits) + self.units.bit_length() > MAX_WORD_DIGITS:
             return np.array([self._sample_one(odds, entropy) for _ in range(size)], dtype=np.object_)
@@ -273,3 +293,93 @@ def build_digit_chance(fall: Fraction, index: int) -> Chance:
     if index == 0:
         return build_rational_chance(fall / (1 + fall))
     return build_odds_chance(build_power_chance(fall, 2**index))
+
+
+class VectorStaircase(CheckedValue, ABC):
+    """Noise for several numbers at once, on a grid for each, that falls by the same factor from level to level."""
+
+    epsilon: Fraction
+    steps: tuple[Fraction, ...]
+
+    @abstractmethod
+    def probability(self, units: Sequence[int]) -> Fraction:
+        """Compute P(N = x), x in grid units, exactly."""
+
+    @abstractmethod
+    def exact_variance(self) -> tuple[Fraction, ...]:
+        """Compute the variances as rationals."""
+
+    @abstractmethod
+    def sample_units(self, size: int, entropy: Entropy) -> Units:
+        """Draw `size` independent values in grid units, one row each."""
+
+    @property
+    def density_at_zero(self) -> float:
+        """The probability of the origin over the size of a grid cell: the height of the core."""
+        return float(self.probability([0] * len(self.steps)) / math.prod(self.steps))
+
+    def variance(self) -> tuple[float, ...]:
+        """The variance of each component."""
+        return tuple(map(float, self.exact_variance()))
+
+    def cost(self, neighbors: str = "add-remove") -> Guarantee:
+        """The cost of one answer, all components together."""
+        return Guarantee.dp(self.epsilon, neighbors=parse_neighbor_relation(neighbors))
+
+    def answer_units(self, units: Sequence[int], entropy: Entropy | None = None) -> tuple[int, ...]:
+        """The answers plus one draw, in grid units; they are already on the grid."""
+        noise = self.sample_units(1, get_entropy(entropy))[0]
+        return tuple(as_grid_units(value) + int(shift) for value, shift in zip(units, noise, strict=True))
+
+    def sample(self, entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
+        """One draw, exact multiples of the steps."""
+        return to_exact_values(self.sample_units(1, get_entropy(entropy))[0], self.steps)
+
+    def sample_many(self, size: object, entropy: Entropy | None = None) -> NoiseValues:
+        """`size` independent draws, one row each: integers where the steps are whole, else the nearest floats."""
+        units = self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy))
+        columns = [to_answer_units_array(units[:, a], step) for a, step in enumerate(self.steps)]
+        return cast(NoiseValues, np.stack(columns, axis=1))
+
+
+@lru_cache(maxsize=256)
+def find_best_core(fall: Fraction, components: int) -> float:
+    """The core, as a share of the widths, that makes the variances least on a fine grid.
+
+    It minimises sum fall^i (c+i)^(d+2) / sum fall^i (c+i)^d, the same for all widths. The value at 0 is that at 1
+    (the same boxes), so a scan finds the valley and golden section its floor. Floats: any core is private.
+    """
+    mean_square = partial(_compute_mean_square, components=components, fall=float(fall), complement=float(1 - fall))
+    valley = min(range(1, 33), key=lambda place: mean_square(place / 32))
+    low, high = (valley - 1) / 32, min((valley + 1) / 32, 1.0)
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(40):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, right) if mean_square(left) <= mean_square(right) else (left, high)
+    return (low + high) / 2
+
+
+def _compute_mean_square(core: float, components: int, fall: float, complement: float) -> float:
+    """The mean of (c+i)^2 over boxes, box i with weight fall^i (c+i)^d, times complement^2, complement = 1 - fall.
+
+    `sum_series` in floats, none of them negative: after d factors the terms are made to add up to 1, two more follow.
+    """
+    form = np.ones(1)
+    places = np.arange(components + 2.0)
+    for power in range(components + 2):
+        form = form / form.sum() if power <= components else form
+        next_form = np.zeros(power + 2)
+        next_form[:-1] = form * (core + places[: power + 1]) * complement
+        next_form[1:] += form * (places[: power + 1] + 1) * fall
+        form = next_form
+    return float(form.sum())
+
+
+def sum_binomial_series(j: int, fall: Fraction) -> Fraction:
+    """Sum over i of C(i, j) fall^i."""
+    return fall**j / (1 - fall) ** (j + 1)
+
+
+def to_exact_values(units: Sequence[int] | Units, steps: Sequence[Fraction]) -> tuple[int | Fraction, ...]:
+    """Grid units as exact values: whole numbers where the step is whole."""
+    return tuple(to_answer_units(int(x), step) for x, step in zip(units, steps, strict=True))

@@ -12,8 +12,7 @@ from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
 from discreet.formatting import format_budget_left, format_upper
 from discreet.measurements.additive import TOTAL_FUNCTIONS, Estimator, build_gaussian, build_laplace
 from discreet.measurements.base import AggregateRequest, Measurement, ReadingContext
-from discreet.measurements.constant import find_public_count
-from discreet.measurements.contribution_bounds import ContributionBounds, estimate_rows
+from discreet.measurements.contribution_bounds import ContributionBounds, estimate_rows, find_public_count
 from discreet.numeric import format_exact
 from discreet.planner.candidates import (
     build_linear_query,

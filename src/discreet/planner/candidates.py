@@ -19,6 +19,7 @@ from discreet.measurements.selection import SELECTION_FUNCTIONS, propose_selecti
 from discreet.measurements.total_sensitivity import LinearQuery, build_linear_queries
 from discreet.measurements.trimmed_mean import build_trimmed_ranks
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.priors.prior import Prior
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.query import Aggregate
@@ -31,12 +32,22 @@ FACTORIES: Mapping[Factory, frozenset[str]] = {
     propose_randomized_response: frozenset({"count"}),
 }
 """The registry: each factory with the functions that it may have measurements for, in the order they are weighed in."""
+WHERE_ASKED_FOR: Mapping[Factory, frozenset[str]] = {
+    propose_refinement: TOTAL_FUNCTIONS - {"sum"},
+    propose_randomized_response: frozenset({"count"}),
+}
+"""What a factory has only where a mechanism or a distance asks for it: otherwise it never wins, and is left out."""
 
 
 def propose_measurements(request: AggregateRequest) -> list[Measurement]:
     """List the measurements of an aggregate, from public facts; with a mechanism asked for, all that could be meant."""
     function: str = request.aggregate.function
-    factories = [propose for propose, functions in FACTORIES.items() if function in functions]
+    is_asked_for = bool(request.mechanism) or request.distance is not None
+    factories = [
+        propose
+        for propose, functions in FACTORIES.items()
+        if function in functions and (is_asked_for or function not in WHERE_ASKED_FOR.get(propose, ()))
+    ]
     return [measurement for propose in factories for measurement in propose(request)]
 
 
@@ -102,6 +113,8 @@ def compute_implied_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
 UNBOUNDED_ROWS = 2**40
 GRID_STEPS = 2**40
 MEAN_FUNCTIONS = {"avg", "trimmed_mean"}
+STRATEGY_PREFIX = f"{NOISE_NAMES[DiscreteLaplace]} ("
+"""How the name of a strategy for several counts at once begins."""
 BETTER_RATIO = 0.97
 """A mechanism that is the best for one prior alone must be better by this, so that one draw serves all priors."""
 
@@ -158,6 +171,11 @@ def _find_mean_step(aggregate: Aggregate, column: Column, bounds: ContributionBo
         return column.step / rows
     ranks = build_trimmed_ranks(aggregate, column, bounds)
     return column.step / (ranks.count if ranks.candidates.width == 1 else 2 * ranks.count)
+
+
+def get_single_mechanism(mechanism: str) -> str:
+    """Return the name of a mechanism that measures one aggregate by itself; empty for that of a strategy."""
+    return "" if mechanism.startswith(STRATEGY_PREFIX) else mechanism
 
 
 def select_named(measurements: Sequence[Measurement], mechanism: str) -> list[Measurement]:

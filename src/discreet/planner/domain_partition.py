@@ -16,7 +16,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import RLock
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +38,10 @@ MAX_LABEL_BYTES = 2**25
 WORD_BITS = 64
 MISSING_CODE = -(2**62)
 """Stands for a missing value; codes are within 2^44 of 0."""
-LABEL_TYPES: tuple[type[np.unsignedinteger[Any]], ...] = (np.uint8, np.uint16, np.uint32)
+Label = np.uint8 | np.uint16 | np.uint32 | np.int64
+LABEL_TYPES: tuple[type[np.uint8] | type[np.uint16] | type[np.uint32], ...] = (np.uint8, np.uint16, np.uint32)
 Codes = NDArray[np.int64]
-Labels = NDArray[np.integer[Any]]
+Labels = NDArray[Label]
 ConditionOrKey = ColumnCondition | GroupKey
 _large_step_lock = RLock()
 
@@ -165,7 +165,7 @@ class DomainGrid:
             total += cells * self._get_label_type(count).itemsize if count.keys else -(-cells // 8)
         return total
 
-    def _get_label_type(self, count: CountQuery) -> np.dtype[Any]:
+    def _get_label_type(self, count: CountQuery) -> np.dtype[Label]:
         key_cells = (count_axis_cells(self._schema.column(key.column), key.width) for key in count.keys)
         return _select_label_type(math.prod(key_cells))
 
@@ -231,7 +231,7 @@ def lay_out_atoms(grid: DomainGrid) -> Iterator[Atoms]:
         yield grid.build_atoms()
 
 
-def _select_label_type(max_label: int) -> np.dtype[Any]:
+def _select_label_type(max_label: int) -> np.dtype[Label]:
     return np.dtype(next((kind for kind in LABEL_TYPES if max_label <= np.iinfo(kind).max), np.int64))
 
 

@@ -7,13 +7,13 @@ individual DP. They hold for rows that are spread evenly over the bounds. The lo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self, cast
+from typing import cast
 
 from discreet.errors import DiscreetError
 from discreet.formatting import format_cost, format_number
+from discreet.json_fields import JsonSerializable
 from discreet.measurements.contribution_bounds import NOT_STATED
 from discreet.measurements.trimmed_mean import SURE_ERROR, find_target_rank
 from discreet.measurements.unit_query import OrderStatistic
@@ -26,7 +26,7 @@ MAX_FLOOR_RATIO = 1.1
 
 
 @dataclass(frozen=True, slots=True)
-class DpComparison:
+class DpComparison(JsonSerializable):
     """What an individual-dp question would be as a dp question of the same epsilon, and which of the two to prefer."""
 
     mechanism: str
@@ -42,16 +42,7 @@ class DpComparison:
     words: str
     """One sentence that says which to prefer, and why."""
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        plain_dp = {"mechanism": self.mechanism, "accuracy": self.accuracy, "expected_error": self.expected_error}
-        return plain_dp | {"own_error": self.own_error, "prefer": self.prefer, "words": self.words}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        names = ("mechanism", "accuracy", "expected_error", "own_error", "prefer", "words")
-        return cls(*(document[name] for name in names))
+    _json_fields = "mechanism accuracy expected_error own_error prefer words"
 
 
 def compare_with_dp(individual_plan: Plan) -> DpComparison | None:

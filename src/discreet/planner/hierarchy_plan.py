@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import compress, pairwise
-from typing import Literal
 
 import numpy as np
 
 from discreet.errors import Internal, InvalidInput, Unsupported
-from discreet.estimation.hierarchical_counts import HistogramStrategy, compute_rollup_weights, list_histogram_strategies
-from discreet.measurements.constant import find_public_count
-from discreet.measurements.contribution_bounds import ContributionBounds
+from discreet.estimation.hierarchical_counts import (
+    HistogramStrategy,
+    NoiseKind,
+    compute_rollup_weights,
+    list_histogram_strategies,
+)
+from discreet.measurements.contribution_bounds import ContributionBounds, find_public_count
 from discreet.measurements.hierarchical import BlockCounts, HierarchicalHistogram, Level, Starts
 from discreet.measurements.total_sensitivity import LinearQuery
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA, DiscreteGaussian
@@ -30,7 +33,6 @@ from discreet.query.query import Query
 from discreet.query.scan import Cell
 from discreet.schema import Schema
 
-NoiseKind = Literal["laplace", "gaussian"]
 SHARE_STEPS = 10**6
 """Shares of epsilon are in millionths, so that they add up exactly."""
 
@@ -102,8 +104,7 @@ def list_hierarchies(
         raise Internal("nested cells are those of one count of rows")
     aggregate, schema = query.aggregates[0], bounds.schema
     linear_query = build_linear_query(aggregate, schema, bounds)
-    public_count = find_public_count(aggregate, replace(bounds, cells=None))
-    total = None if public_count is None else public_count.value
+    total = find_public_count(aggregate, replace(bounds, cells=None))
     noise_choices = [LevelNoises(bounds, linear_query, epsilon)]
     rho = Fraction(0) if delta is None else find_rho(epsilon, delta)
     if rho and linear_query.components[0].l2_sensitivity_sq / (2 * rho) * SHARE_STEPS < Fraction(MAX_SIGMA) ** 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import date
 from fractions import Fraction
 from functools import cache, partial
@@ -251,8 +251,10 @@ class QueryOptions(CheckedValue):
         readers = find_option_readers(cast(type, type(self)))
         for option in fields(self):
             value = getattr(self, option.name)
-            value = option.default if value is None else readers[option.name].read(value)
-            object.__setattr__(self, option.name, value)
+            if value is not None and value is not option.default:
+                object.__setattr__(self, option.name, readers[option.name].read(value))
+            else:
+                object.__setattr__(self, option.name, option.default)
         if sum(setting is not None for setting in self._noise_settings) != 1:
             raise InvalidInput("say how much noise there may be in one way: by epsilon, by noise_scale or by accuracy")
         if self.epsilon is not None:
@@ -261,9 +263,6 @@ class QueryOptions(CheckedValue):
             raise InvalidInput("delta must be at least 1e-30")
         if self.tail is not None and self.prior is None:
             raise InvalidInput("tail says how your prior is used; give the prior too, or leave out tail")
-
-    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        return partial(type(self), **{option.name: getattr(self, option.name) for option in fields(self)}), ()
 
     @property
     def _noise_settings(self) -> tuple[object, ...]:
@@ -331,14 +330,9 @@ class PlanRequest(QueryOptions):
         return None if self.rows is None else min(self.rows, MAX_EXPECTED_ROWS)
 
 
-def copy_query_options(options: object) -> QueryOptions:
-    """Copy the options of a question as plain values; refuse what is not exactly a QueryOptions."""
-    return replace(require_exact_class(options, QueryOptions, "the options of a question are QueryOptions"))
-
-
 def build_plan_request(options: QueryOptions, max_epsilon: Fraction | None = None) -> PlanRequest:
-    """Build the planner's request from an analyst's options."""
-    original = copy_query_options(options)
+    """Build the planner's request from an analyst's options, each of which is copied; refuse any other class."""
+    original = require_exact_class(options, QueryOptions, "the options of a question are QueryOptions")
     return PlanRequest(**{name: getattr(original, name) for name in OPTION_READERS}, max_epsilon=max_epsilon)
 
 

@@ -16,19 +16,18 @@ from itertools import product
 from typing import TypeVar
 
 from discreet.estimation.grid_prior import GridPrior
+from discreet.json_fields import JsonSerializable
 from discreet.measurements.base import Measurement, NoisyOutputs, Reading, ReadingContext, TotalsRequest
 from discreet.measurements.contribution_bounds import ONE_ROW, PLAIN_COVERAGE, Coverage, ExpectedRows, find_coverage
 from discreet.measurements.hierarchical import BlockCounts
 from discreet.measurements.threshold import Threshold
 from discreet.planner.domain_partition import count_axis_cells
 from discreet.planner.options import Accuracy
-from discreet.priors.heavy_tail import COARSE_GRID_RULES, PriorUse
-from discreet.priors.prior import Grid, Prior
+from discreet.priors.prior import COARSE_GRID_RULES, Grid, Prior, PriorUse
 from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.privacy.guarantee import Guarantee
-from discreet.query.canonical import format_canonical_query
 from discreet.query.predicates import AllOf, InRanges, Predicate
-from discreet.query.query import Query
+from discreet.query.query import Query, format_canonical_query
 from discreet.query.scan import BinKey, Cell, ScanMeasure, TextKey
 from discreet.schema import Column, Schema
 from discreet.untrusted import CheckedValue
@@ -47,7 +46,7 @@ class NoisyResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(JsonSerializable):
     """A mechanism that could answer: what it costs, and the root mean square error of the refined value.
 
     The error is None where it depends on the rows, and so is not known beforehand; that of a mean of ranks, where one
@@ -59,6 +58,8 @@ class Candidate:
     cost: Guarantee
     expected_error: float | None
     chosen: bool
+
+    _json_fields = "aggregate mechanism expected_error cost chosen"
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,26 +5,27 @@ Aggregates that the schema does not make public share epsilon evenly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Unpack, cast
 
-from discreet.errors import Internal, InvalidInput, Unsupported
+from discreet.errors import BudgetExceeded, Internal, InvalidInput, Unsupported
 from discreet.estimation.grid_prior import GridPrior
+from discreet.estimation.noisy_totals import Linear
 from discreet.measurements.additive import TOTAL_FUNCTIONS, AdditiveNoise, build_gaussian, build_laplace
 from discreet.measurements.base import AggregateRequest, Measurement, ReadingContext
 from discreet.measurements.candidate_grid import MAX_CANDIDATES
-from discreet.measurements.constant import find_public_count
+from discreet.measurements.constant import PublicConstant
 from discreet.measurements.contribution_bounds import (
     ONE_ROW,
     ContributionBounds,
     ExpectedRows,
     estimate_rows,
     find_coverage,
+    find_public_count,
 )
 from discreet.measurements.hierarchical import HierarchicalHistogram
-from discreet.measurements.point_estimates import Linear
 from discreet.measurements.threshold import Threshold, ThresholdedCount
 from discreet.measurements.unit_query import build_order_statistic, build_unit_query
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA
@@ -37,6 +38,7 @@ from discreet.planner.candidates import (
     build_aggregate_prior,
     build_linear_query,
     compute_implied_epsilon,
+    get_single_mechanism,
     may_be_gaussian,
     propose_measurements,
     rate_measurements,
@@ -51,13 +53,12 @@ from discreet.planner.public_facts import describe_published
 from discreet.planner.workload import (
     JointCounts,
     format_candidate_mechanism,
-    get_single_mechanism,
     plan_joint_counts,
 )
 from discreet.privacy.cost import PrivacyCost, compute_pure_cost
 from discreet.privacy.guarantee import Guarantee
 from discreet.query.predicates import FALSE, TRUE
-from discreet.query.query import Aggregate, Query
+from discreet.query.query import Aggregate, CheckedQuery, Query
 from discreet.query.validate import validate_query
 from discreet.schema import Schema
 from discreet.suggestions import find_similar_names, list_names
@@ -80,7 +81,26 @@ def plan(
 
 def plan_query(schema: Schema, query: Query, request: PlanRequest) -> Plan:
     """Plan a question whose options were read already; the query is checked here, whoever built it."""
-    query = validate_query(query, schema)
+    return _plan_once(schema, validate_query(query, schema), request)
+
+
+def plan_question(
+    schema: Schema, query: CheckedQuery, request: PlanRequest, has_stored_answer: Callable[[Plan], bool]
+) -> Plan:
+    """Plan a question that was parsed; for an accuracy that the budget left cannot reach, only if it has an answer."""
+    try:
+        return _plan_once(schema, query, request)
+    except BudgetExceeded as refusal:
+        try:
+            uncapped_plan = _plan_once(schema, query, replace(request, max_epsilon=None))
+        except BudgetExceeded:  # no epsilon reaches it; only the first refusal says what is left
+            raise refusal from None
+        if not has_stored_answer(uncapped_plan):
+            raise
+        return uncapped_plan
+
+
+def _plan_once(schema: Schema, query: CheckedQuery, request: PlanRequest) -> Plan:
     _check_request(schema, query, request)
     if query.nesting:
         check_hierarchical(schema, query, request)
@@ -227,40 +247,47 @@ def _plan_measurements(
 ) -> PlannedMeasurements:
     """Each aggregate that is not public already with an even share; totals share one rho where there is a delta."""
     schema, expected_rows = bounds.schema, estimate_rows(bounds, request.expected_rows)
-    public = {aggregate: find_public_count(aggregate, bounds) for aggregate in aggregates}
-    private = [aggregate for aggregate in aggregates if public[aggregate] is None]
+    public_counts = {aggregate: find_public_count(aggregate, bounds) for aggregate in aggregates}
+    private = [aggregate for aggregate in aggregates if public_counts[aggregate] is None]
     share = epsilon / max(1, len(private))
-    totals = [aggregate for aggregate in private if aggregate.function in TOTAL_FUNCTIONS]
-    linear_queries = {aggregate: build_linear_query(aggregate, schema, bounds) for aggregate in totals}
-    gaussian_queries = {
-        total: linear_queries[total]
-        for total in totals
-        if may_be_gaussian(_get_mechanism(query.aggregates.index(total), request))
-    }
-    rho, gaussian_aggregates = split_rho(gaussian_queries, share, request.delta)
+    gaussians = _find_gaussians(query, private, bounds, share, request)
     measurements, candidates = [], list[Candidate]()
     context = ReadingContext(schema=schema, has_groups=bool(query.keys), expected_rows=expected_rows)
     for aggregate in aggregates:
-        place, proposals = query.aggregates.index(aggregate), list[Measurement]()
-        if aggregate in linear_queries:
+        place, public_count = query.aggregates.index(aggregate), public_counts[aggregate]
+        if public_count is None and aggregate.function in TOTAL_FUNCTIONS:
             context = replace(context, grid_prior=_build_request_prior(aggregate, bounds, request))
-        constant = public[aggregate]
-        if constant is not None:
-            proposals = [constant]
-        elif aggregate in gaussian_aggregates:
-            proposals = [build_gaussian(linear_queries[aggregate], rho)]
+        if public_count is not None:
+            proposals: list[Measurement] = [PublicConstant(public_count)]
+        elif aggregate in gaussians:
+            proposals = [gaussians[aggregate]]
         else:
             proposals = _propose_measurements(aggregate, place, bounds, share, context, request)
         ratings = rate_measurements(proposals, context)
         best = _select_measurement(ratings, bounds, context, request)
         measurements.append(replace(best, aggregates=(place,)))
         candidates += _list_candidates(_get_label(query, aggregate), ratings, best, schema)
-    if request.interval and linear_queries:
+    if request.interval and any(aggregate.function in TOTAL_FUNCTIONS for aggregate in private):
         raise InvalidInput(
             "an interval is drawn for quantiles; the other answers have one of their own, so leave it out"
         )
     planned = PlannedMeasurements(tuple(measurements), tuple(candidates), context.grid_prior, expected_rows)
     return _plan_jointly(query, aggregates, planned, bounds, share, request)
+
+
+def _find_gaussians(
+    query: Query, private: Sequence[Aggregate], bounds: ContributionBounds, share: Fraction, request: PlanRequest
+) -> dict[Aggregate, AdditiveNoise]:
+    """The totals that get Gaussian noise, which together have one rho; none without a delta."""
+    if request.delta is None:
+        return {}
+    linear_queries = {
+        total: build_linear_query(total, bounds.schema, bounds)
+        for total in private
+        if total.function in TOTAL_FUNCTIONS and may_be_gaussian(_get_mechanism(query.aggregates.index(total), request))
+    }
+    rho, totals = split_rho(linear_queries, share, request.delta)
+    return {total: build_gaussian(linear_queries[total], rho) for total in totals}
 
 
 def _propose_measurements(
@@ -412,8 +439,9 @@ def _plan_single_noise(
     schema, cost, label = bounds.schema, measurement.privacy_cost, _get_label(query, query.aggregates[0])
     public_count = find_public_count(query.aggregates[0], bounds)
     if public_count is not None:
-        free_candidate = Candidate(label, public_count.name, _build_dp_guarantee(schema), 0.0, chosen=True)
-        planned = PlannedMeasurements((public_count,), (free_candidate,))
+        constant = PublicConstant(public_count)
+        free_candidate = Candidate(label, constant.name, _build_dp_guarantee(schema), 0.0, chosen=True)
+        planned = PlannedMeasurements((constant,), (free_candidate,))
         return _build_plan(schema, query, Fraction(1), planned, replace(request, delta=None))
     grid_prior = _build_request_prior(query.aggregates[0], bounds, request)
     rows = estimate_rows(bounds, request.expected_rows)
@@ -443,7 +471,10 @@ def plan_session_counts(schema: Schema, query: Query, scale: Fraction, epsilon: 
             IndependentNoises((DiscreteLaplace(1 / scale, 1),)),
         )
         cost = compute_pure_cost(linear_query.components[0].l1_sensitivity / scale)
-        measurement = find_public_count(aggregate, bounds) or AdditiveNoise(linear_query, noise, privacy_cost=cost)
+        public_count = find_public_count(aggregate, bounds)
+        measurement: Measurement = AdditiveNoise(linear_query, noise, privacy_cost=cost)
+        if public_count is not None:
+            measurement = PublicConstant(public_count)
         measurements.append(replace(measurement, aggregates=(place,)))
     question_epsilon = min(epsilon, len(measurements) * bounds.l0_bound / scale)
     label = replace(

@@ -23,8 +23,7 @@ from discreet.measurements.base import Measurement
 from discreet.numeric import parse_rational
 from discreet.planner.domain_partition import Codes, CountQuery, DomainGrid, Labels, lay_out_atoms
 from discreet.planner.session_budget import build_count_query
-from discreet.query.canonical import simplify_predicate
-from discreet.query.predicates import FALSE, TRUE, AllOf, InRanges, InTexts, Predicate
+from discreet.query.predicates import FALSE, TRUE, AllOf, InRanges, InTexts, Predicate, simplify_predicate
 from discreet.query.query import Aggregate, Query
 from discreet.query.resolve import parse_sql
 from discreet.query.scan import MISSING_CODE

@@ -170,20 +170,13 @@ def _search_pairs(
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The largest sum of |change| / scale, and by how much each count changes there.
+    """The largest sum of |change| / scale over some counts that one unit can make, and by how much each changes there.
 
     Where a bound stands in for the largest sum, the changes are those of the bound.
     """
 
     value: Fraction
     changes: tuple[int, ...]
-
-
-def compute_joint_sensitivity(
-    schema: Schema, counts: Sequence[CountQuery], neighbors: NeighborRelation, rows: int
-) -> Fraction:
-    """Compute the largest sum of |change| / scale over all counts that one unit can make; never below it."""
-    return find_worst_case(schema, counts, neighbors, rows).value
 
 
 def find_worst_case(schema: Schema, counts: Sequence[CountQuery], neighbors: NeighborRelation, rows: int) -> WorstCase:

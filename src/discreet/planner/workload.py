@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import Internal
+from discreet.estimation.noisy_totals import WeightedSum
 from discreet.measurements.additive import NOISE_NAMES, AdditiveNoise, build_laplace
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.point_estimates import WeightedSum
 from discreet.measurements.total_sensitivity import Component, LinearQuery
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.planner.candidates import STRATEGY_PREFIX
 from discreet.planner.domain_partition import CountQuery, DomainGrid, lay_out_atoms
 from discreet.planner.plan import Candidate
 from discreet.privacy.cost import PrivacyCost
 from discreet.privacy.guarantee import Guarantee
-from discreet.query.canonical import simplify_within
-from discreet.query.predicates import AllOf, AnyOf, Predicate, build_whole_domain, complement_condition
+from discreet.query.predicates import AllOf, AnyOf, Predicate, build_whole_domain, complement_condition, simplify_within
 from discreet.query.query import Aggregate
 from discreet.query.scan import ScanMeasure
 from discreet.schema import Schema
@@ -44,7 +44,6 @@ WEIGHT_RATIOS = tuple(2.0 ** (half / 2) for half in range(-8, 9))
 JOINTLY, ATOMS, ATOMS_AND_TOTAL, ASKED_AND_ATOMS = "as asked, jointly", "atoms", "atoms and total", "as asked and atoms"
 AS_ASKED = "as asked"
 STRATEGIES = (AS_ASKED, JOINTLY, ATOMS, ATOMS_AND_TOTAL, ASKED_AND_ATOMS)
-STRATEGY_PREFIX = f"{NOISE_NAMES[DiscreteLaplace]} ("
 MAX_NUMBERS = 2**17
 """Of all cells, totals and counts of a strategy."""
 MIN_GAIN_RATIO = 0.999
@@ -302,11 +301,6 @@ class JointCounts:
             else replace(build_whole_domain(schema.column(aggregate.column)), null=False)
             for aggregate in self.aggregates
         ]
-
-
-def get_single_mechanism(mechanism: str) -> str:
-    """Return the name of a mechanism that measures one aggregate by itself; empty for that of a strategy."""
-    return "" if mechanism.startswith(STRATEGY_PREFIX) else mechanism
 
 
 def format_candidate_mechanism(name: str) -> str:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_estimate
+from discreet.json_fields import JsonSerializable
 from discreet.numeric import as_number_between
 from discreet.priors.prior import Grid
 from discreet.untrusted import CheckedValue, has_type
@@ -164,12 +165,13 @@ class Posterior(CheckedValue):
 
 
 @dataclass(frozen=True, repr=False)
-class PosteriorSummary:
+class PosteriorSummary(JsonSerializable):
     """A posterior over numbers as a reply has it; all that needs more of its distribution is refused."""
 
     center: float
     middle: float
     interval_95: tuple[float, float]
+    _json_fields = "mean=center median=middle interval_95"
     names: ClassVar[None] = None
     numeric: ClassVar[bool] = True
 
@@ -202,10 +204,6 @@ class PosteriorSummary:
         """Refused: a reply does not have it."""
         raise InvalidInput(NOT_IN_SUMMARY)
 
-    def to_json(self) -> dict[str, object]:
-        """What a program needs of it."""
-        return {"mean": self.center, "median": self.middle, "interval_95": list(self.interval_95)}
-
     def __repr__(self) -> str:
         return _format_posterior(self)
 
@@ -220,8 +218,7 @@ def posterior_from_json(document: Mapping[str, Any]) -> Posterior | PosteriorSum
     if "probabilities" in document:
         names, probabilities = zip(*document["probabilities"].items(), strict=True)
         return Posterior(np.array(probabilities, dtype=np.float64), names=names)
-    low, high = document["interval_95"]
-    return PosteriorSummary(document["mean"], document["median"], (low, high))
+    return PosteriorSummary.from_json(document)
 
 
 def require_95_confidence(confidence: float) -> None:

@@ -12,7 +12,7 @@ from discreet.errors import InvalidInput
 from discreet.untrusted import CheckedValue, copy_items, copy_list, copy_text, has_type, require_exact_class, set_fields
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Taxonomy(CheckedValue):
     """Concepts, each with itself and all its ancestors. Build it with `Taxonomy.of`."""
 
@@ -31,7 +31,12 @@ class Taxonomy(CheckedValue):
                 raise InvalidInput(f"{rule}; make a taxonomy with Taxonomy.of")
         if not ancestors:
             raise InvalidInput("a taxonomy has at least one concept; make it with Taxonomy.of")
-        set_fields(self, ancestors=MappingProxyType(ancestors), root=root)
+        # In order of their names, so that taxonomies that are equal are alike in all that follows from them.
+        set_fields(self, ancestors=MappingProxyType(dict(sorted(ancestors.items()))), root=root)
+
+    def __hash__(self) -> int:
+        """Hash what is quick to see: a taxonomy may have thousands of concepts."""
+        return hash((self.root, len(self.ancestors)))
 
     @staticmethod
     def of(parents: Mapping[str, str | Sequence[str]]) -> Taxonomy:

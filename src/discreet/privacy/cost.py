@@ -13,6 +13,7 @@ from itertools import starmap
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput, Unsupported
+from discreet.json_fields import JsonSerializable
 from discreet.numeric import as_number_between, format_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.untrusted import CheckedValue, copy_exact_number, copy_text, has_type, set_fields
@@ -30,7 +31,7 @@ MIN_EPSILON, MIN_DELTA = Fraction(1, 10**EPSILON_DECIMALS), Fraction(1, 10**30)
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyCost(CheckedValue):
+class PrivacyCost(CheckedValue, JsonSerializable):
     """What one answer costs.
 
     `epsilon` is its pure loss and `rho` the zCDP of that same loss (epsilon^2/2, or epsilon^2/8 for the exponential
@@ -42,6 +43,8 @@ class PrivacyCost(CheckedValue):
     rho: Fraction = ZERO
     gaussian_rho: Fraction = ZERO
     delta: Fraction = ZERO
+
+    _json_fields = "epsilon rho other=gaussian_rho delta"
 
     def __post_init__(self) -> None:
         set_fields(self, epsilon=require_amount(self.epsilon, "epsilon"), rho=require_amount(self.rho, "rho"))
@@ -62,7 +65,7 @@ def compute_pure_cost(epsilon: Fraction) -> PrivacyCost:
 
 
 @dataclass(frozen=True, slots=True)
-class SubAccount(CheckedValue):
+class SubAccount(CheckedValue, JsonSerializable):
     """An account of its own for one partition or one individual; one unit touches at most `max_accounts` of a kind.
 
     `name` is in one spelling: two names are two accounts.
@@ -71,6 +74,8 @@ class SubAccount(CheckedValue):
     kind: AccountKind
     name: str
     max_accounts: int
+
+    _json_fields = "kind name reach=max_accounts"
 
     def __post_init__(self) -> None:
         if type(self.kind) is not str or self.kind not in ACCOUNT_KINDS:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_cost, format_factor, format_upper
+from discreet.json_fields import JsonSerializable
 from discreet.numeric import (
     as_int,
     as_number_between,
@@ -24,7 +25,6 @@ from discreet.numeric import (
     format_exact,
     ln_above,
     ln_below,
-    parse_fraction,
 )
 from discreet.untrusted import CheckedValue, copy_exact_number, has_type
 
@@ -39,6 +39,7 @@ Model = Literal[
     "t-closeness",
     "nominal",
 ]
+MODELS: tuple[Model, ...] = get_args(Model)
 DP_MODELS: frozenset[Model] = frozenset({"dp", "approx-dp", "zcdp"})
 """The models, and the only ones, that may be called differential privacy."""
 MODEL_PARAMETERS: Mapping[str, set[str]] = {
@@ -58,7 +59,7 @@ CHANGE_WORDS = {"add-remove": "is added or removed", "replace-one": "is replaced
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee(CheckedValue):
+class Guarantee(CheckedValue, JsonSerializable):
     """One promise. Build it with `Guarantee.dp(...)` and its sisters, which check it; then it is valid."""
 
     model: Model
@@ -72,6 +73,9 @@ class Guarantee(CheckedValue):
     distance: str | None = None
     unit: str = "row"
     assumptions: tuple[str, ...] = ()
+
+    _json_fields = """model epsilon? delta? rho? also_epsilon=pure_epsilon? t? k? distance? neighbours=neighbors? unit
+        assumptions words"""
 
     def __post_init__(self) -> None:
         """A promise has the parameters of its model, none of another, and none below 0."""
@@ -277,40 +281,9 @@ class Guarantee(CheckedValue):
         }
         return sentences[self.model] + weak
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable; numbers as exact text."""
-        return self._build_payload(str)
-
     def to_dict(self) -> dict[str, object]:
-        """Return the same as plain values, numbers as numbers."""
-        return self._build_payload(as_plain_number)
-
-    def _build_payload(self, convert: Callable[[Fraction], object]) -> dict[str, object]:
-        exact = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
-        exact |= {"also_epsilon": self.pure_epsilon, "t": self.t}
-        payload: dict[str, object] = {"model": self.model}
-        payload |= {name: convert(value) for name, value in exact.items() if value is not None}
-        payload |= {"k": self.k} if self.k is not None else {}
-        payload |= {"distance": self.distance} if self.distance else {}
-        payload |= {"neighbours": self.neighbors} if self.neighbors else {}
-        return payload | {"unit": self.unit, "assumptions": list(self.assumptions), "words": self.words()}
-
-    @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Guarantee:
-        """Read what `to_json` wrote."""
-        return Guarantee(
-            model=document["model"],
-            neighbors=document.get("neighbours"),
-            epsilon=parse_fraction(document.get("epsilon")),
-            delta=parse_fraction(document.get("delta")),
-            rho=parse_fraction(document.get("rho")),
-            pure_epsilon=parse_fraction(document.get("also_epsilon")),
-            k=document.get("k"),
-            t=parse_fraction(document.get("t")),
-            distance=document.get("distance"),
-            unit=str(document["unit"]),
-            assumptions=tuple(map(str, document["assumptions"])),
-        )
+        """Return what `to_json` has as plain values, numbers as numbers."""
+        return self._build_json(as_plain_number)
 
 
 def format_privacy_bound(guarantee: Guarantee) -> str:

@@ -9,7 +9,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Literal
 
-from discreet.errors import DiscreetError, InvalidInput
+from discreet.errors import DiscreetError
 from discreet.query.predicates import Predicate
 from discreet.query.query import Comparison
 
@@ -185,9 +185,3 @@ def locate_errors(span: Span | None) -> Iterator[None]:
     except DiscreetError as error:
         error.span = error.span or span
         raise
-
-
-def check_question_text(text: str) -> None:
-    """Refuse the characters that not every engine can hold."""
-    if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
-        raise InvalidInput("a question must not hold NUL characters or halves of characters; write plain text")

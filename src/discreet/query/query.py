@@ -1,14 +1,16 @@
-"""A question as a value: aggregates, group keys, presentation, and how its parts are labeled."""
+"""A question as a value: aggregates, group keys, presentation, its canonical text, and how its parts are labeled."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal, NewType, get_args
 
 from discreet.errors import InvalidInput
-from discreet.query.predicates import PREDICATES, TRUE, Predicate
+from discreet.query.predicates import PREDICATES, TRUE, Predicate, build_canonical_form, build_predicate_sort_key
 from discreet.schema import Schema
 from discreet.suggestions import list_names
 from discreet.untrusted import CheckedValue, copy_exact_number, has_exact_type
@@ -167,6 +169,10 @@ class Query(CheckedValue):
             raise InvalidInput("a HISTOGRAM has one key, and a ROLLUP at least one")
 
 
+CheckedQuery = NewType("CheckedQuery", Query)
+"""A query that a text was resolved to, or that passed the same checks: only such a query is planned."""
+
+
 def _is_one_of(value: object, names: tuple[str, ...]) -> bool:
     return type(value) is str and value in names
 
@@ -181,6 +187,36 @@ def _is_direction(pair: tuple[object, ...]) -> bool:
 
 def _is_tuple_of(parts: object, kind: type) -> bool:
     return type(parts) is tuple and all(type(part) is kind for part in parts)
+
+
+def format_canonical_query(query: Query) -> str:
+    """Format all of a question but its presentation as JSON text."""
+    payload = {
+        "table": query.table,
+        "aggregates": [_describe_aggregate(aggregate) for aggregate in query.aggregates],
+        "keys": [[key.column, key.width] for key in query.keys],
+        "where": build_canonical_form(query.where),
+        "unit": query.unit,
+        "column": query.column,
+    }
+    if query.nesting:
+        payload["nesting"] = query.nesting
+    return json.dumps(payload, sort_keys=True, separators=(",", ":"))
+
+
+def _describe_aggregate(aggregate: Aggregate) -> list[object]:
+    description: list[object] = [aggregate.function, aggregate.column, [str(q) for q in aggregate.orders]]
+    return description if aggregate.where == TRUE else [*description, build_canonical_form(aggregate.where)]
+
+
+def sort_aggregates(aggregates: Iterable[Aggregate]) -> tuple[Aggregate, ...]:
+    """Sort aggregates by function, column, filter and orders; first those without a filter."""
+    return tuple(sorted(aggregates, key=_build_aggregate_sort_key))
+
+
+def _build_aggregate_sort_key(aggregate: Aggregate) -> tuple[str, str, bool, str, tuple[Fraction, ...]]:
+    where = aggregate.where
+    return aggregate.function, aggregate.column or "", where != TRUE, build_predicate_sort_key(where), aggregate.orders
 
 
 FUNCTION_SPELLINGS: Mapping[str, AggregateFunction] = {
@@ -221,6 +257,16 @@ def count_key_cells(keys: Iterable[GroupKey], schema: Schema) -> list[int]:
     return [count_bins(key, schema) + schema.column(key.column).is_nullable for key in keys]
 
 
+def count_answer_numbers(query: Query, schema: Schema) -> int:
+    """How many numbers the reply has at most, over all its rows, from public facts."""
+    sizes = count_key_cells(query.keys, schema)
+    totals = range(len(sizes)) if query.nesting == "rollup" else ()
+    rows = math.prod(sizes) + sum(math.prod(sizes[:first]) for first in totals)
+    aggregate_numbers = sum(max(1, len(item.orders)) for item in query.aggregates)
+    output_numbers = sum(item.key is None for item in query.presentation.outputs)
+    return rows * max(1, aggregate_numbers, output_numbers)
+
+
 def format_aggregate_label(spelling: str, argument: str, order: Fraction | None = None) -> str:
     """A function as it is written in SQL."""
     if spelling == "COUNT_DISTINCT":
@@ -238,6 +284,12 @@ def list_spellings(aggregate: Aggregate, schema: Schema) -> list[tuple[str, str]
         return [("COUNT", "*"), *units, *(("COUNT", name) for name in required_columns)]
     argument = aggregate.column or schema.unit or ""
     return [(name, argument) for name, function in FUNCTION_SPELLINGS.items() if function == aggregate.function]
+
+
+def check_question_text(text: str) -> None:
+    """Refuse the characters that not every engine can hold."""
+    if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
+        raise InvalidInput("a question must not hold NUL characters or halves of characters; write plain text")
 
 
 def format_full_number(value: Fraction) -> str:

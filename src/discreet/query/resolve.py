@@ -22,12 +22,12 @@ from discreet.query.ast import (
     join_spans,
     locate_errors,
 )
-from discreet.query.canonical import sort_aggregates
 from discreet.query.predicates import InRanges, InTexts
 from discreet.query.query import (
     FUNCTION_SPELLINGS,
     Aggregate,
     AggregateFunction,
+    CheckedQuery,
     GroupKey,
     HavingCondition,
     Nesting,
@@ -39,12 +39,13 @@ from discreet.query.query import (
     format_aggregate_label,
     format_full_number,
     format_key_label,
+    sort_aggregates,
 )
 from discreet.query.scope import Scope, resolve_filter, resolve_where
 from discreet.query.to_sql import format_filter, quote_column_name
 from discreet.schema import Column, Schema
 from discreet.suggestions import build_unknown_name_error
-from discreet.untrusted import copy_text
+from discreet.untrusted import copy_text, has_type
 
 NUMBER_FUNCTIONS = ("sum", "avg", "var", "stddev", "trimmed_mean")
 RANK_FUNCTIONS = ("quantile", "min", "max", "second_max")
@@ -501,13 +502,27 @@ def _find_labeled_outputs(name: QualifiedName, selected: Sequence[ResolvedOutput
     return [index for index, output in enumerate(selected) if str(name).casefold() == output.label.casefold()]
 
 
-def parse_sql(text: str, schema: Schema) -> Query:
-    """Parse the question that a text asks of a table, in canonical form; from the text and the schema alone."""
+Question = str | Query
+
+
+def parse_question(question: Question, schema: Schema) -> CheckedQuery:
+    """Parse a question, from SQL text and the schema alone; a query passes the same checks as its text would."""
+    if has_type(question, Query):
+        from discreet.query.validate import validate_query  # which turns it into the question that asks for it
+
+        return validate_query(question, schema)
+    if not has_type(question, str):
+        raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
+    return parse_sql(question, schema)
+
+
+def parse_sql(text: str, schema: Schema) -> CheckedQuery:
+    """Parse the question that a text asks of a table, in canonical form."""
     from discreet.query.sql_parser import parse_select  # sqlglot is loaded by the first question
 
     sql = copy_text(text, "a question in SQL")
     try:
-        return resolve_question(parse_select(sql), schema)
+        return CheckedQuery(resolve_question(parse_select(sql), schema))
     except DiscreetError as error:
         error.set_position(SqlPosition.locate(sql, *(error.span or (0, len(sql)))))
         raise

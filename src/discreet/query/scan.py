@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,6 +188,6 @@ class ReleaseBatch:
     Codes are whole numbers, `MISSING_CODE` where there is none; of columns with private keys texts, or None.
     """
 
-    original: Mapping[str, NDArray[Any]]
-    changed: Mapping[str, NDArray[Any]]
+    original: Mapping[str, NDArray[np.generic]]
+    changed: Mapping[str, NDArray[np.generic]]
     groups: Mapping[str, NDArray[np.int64]]

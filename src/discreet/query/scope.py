@@ -12,8 +12,18 @@ from typing import TypeVar
 from discreet.errors import Internal, InvalidInput
 from discreet.numeric import EPOCH
 from discreet.query import ast, predicates
-from discreet.query.canonical import simplify_predicate, simplify_within
-from discreet.query.predicates import FALSE, TRUE, AllOf, AnyOf, Codes, InRanges, InTexts, Predicate
+from discreet.query.predicates import (
+    FALSE,
+    TRUE,
+    AllOf,
+    AnyOf,
+    Codes,
+    InRanges,
+    InTexts,
+    Predicate,
+    simplify_predicate,
+    simplify_within,
+)
 from discreet.schema import Column, Schema
 from discreet.suggestions import build_unknown_name_error, list_names
 

@@ -21,7 +21,7 @@ from sqlglot.errors import SqlglotError
 from discreet.errors import DiscreetError, ErrorCode, InvalidInput
 from discreet.numeric import EPOCH, as_int, parse_days, parse_rational
 from discreet.query import ast
-from discreet.query.query import Comparison
+from discreet.query.query import Comparison, check_question_text
 from discreet.query.resolve import CALLABLE_FUNCTIONS, build_unknown_function_error
 
 Options = ParamSpec("Options")
@@ -351,7 +351,7 @@ def _tokenize(text: str) -> list[Token]:
     """The tokens of one statement that begins with SELECT."""
     if len(text) > ast.MAX_TEXT_LENGTH:
         raise InvalidInput(f"a question has at most {ast.MAX_TEXT_LENGTH} characters, got {len(text)}; shorten it")
-    ast.check_question_text(text)
+    check_question_text(text)
     try:
         tokens = Tokenizer().tokenize(text)
     except SqlglotError:

@@ -23,7 +23,7 @@ from discreet.query.query import (
     list_spellings,
 )
 from discreet.schema import Column, Schema
-from discreet.schema.column import Value
+from discreet.schema.schema import Value
 
 PLAIN_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 CLAUSE_WORDS = "select distinct from join left inner outer on using where group having order by limit as asc desc for"

@@ -9,7 +9,6 @@ the exception: they are resolved already, so their columns, codes and texts are 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import fields
 from fractions import Fraction
@@ -17,23 +16,24 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from discreet.errors import InvalidInput
-from discreet.query import ast, parse_sql
+from discreet.query import ast
 from discreet.query.predicates import PREDICATES, TRUE, InTexts, Predicate, iterate_conditions
 from discreet.query.query import (
     Aggregate,
+    CheckedQuery,
     GroupKey,
     HavingCondition,
     OutputColumn,
     Presentation,
     Query,
+    check_question_text,
     count_bins,
-    count_key_cells,
     format_key_label,
 )
 from discreet.query.resolve import resolve_question
 from discreet.query.to_sql import choose_spelling
 from discreet.schema import Schema
-from discreet.untrusted import copy_fraction, copy_text, has_exact_type, has_type, require_exact_class
+from discreet.untrusted import copy_fraction, has_exact_type, require_exact_class
 
 QUERY_CLASSES = (Query, Presentation, OutputColumn, HavingCondition, GroupKey, Aggregate, *PREDICATES)
 BUILTIN_CLASSES = (str, int, bool, type(None))
@@ -43,7 +43,7 @@ NOT_A_SQL_QUERY = "no question in SQL is read as this query; write the question 
 Part = TypeVar("Part")
 
 
-def validate_query(query: Query, schema: Schema) -> Query:
+def validate_query(query: Query, schema: Schema) -> CheckedQuery:
     """A copy of the query; refuses one that is not what some question asks of this table, in canonical form."""
     copied_query = _copy_part(require_exact_class(query, Query, "a query must be a Query"), 0)
     for where in (copied_query.where, *(aggregate.where for aggregate in copied_query.aggregates)):
@@ -51,7 +51,7 @@ def validate_query(query: Query, schema: Schema) -> Query:
     resolved_query = resolve_question(_build_question(copied_query, schema), schema)
     if resolved_query != copied_query:
         raise InvalidInput(NOT_A_SQL_QUERY)
-    return resolved_query
+    return CheckedQuery(resolved_query)
 
 
 def _copy_part(value: Any, depth: int) -> Any:
@@ -88,7 +88,7 @@ def _check_conditions(where: Predicate, schema: Schema) -> None:
             if not all(type(text) is str for text in texts) or list(texts) != sorted(set(texts)):
                 raise InvalidInput(f"a condition on {column.name} has a list of texts, in order, each once")
             for text in texts:
-                ast.check_question_text(text)
+                check_question_text(text)
         elif not _are_ranges_valid(condition.ranges, column.lower, column.upper):
             raise InvalidInput(f"a condition on {column.name} has ranges of its codes, rising, none touching the next")
 
@@ -107,7 +107,7 @@ def _build_question(query: Query, schema: Schema) -> ast.ParsedQuestion:
         raise InvalidInput(f"there is no table {query.table[:40]!r}; ask FROM {schema.name}")
     layout = query.presentation
     if query.unit is not None:
-        ast.check_question_text(query.unit)
+        check_question_text(query.unit)
         name = _qualify_name(query.column or "", schema)
         items = tuple(ast.SelectItem(name, output.label) for output in layout.outputs)
         return ast.ParsedQuestion(query.table, items, unit=query.unit)
@@ -182,25 +182,3 @@ class _QuestionBuilder:
         numbers = () if order is None or function == "MEDIAN" else (order,)
         where = True if aggregate.where == TRUE else ast.ResolvedCondition(aggregate.where)
         return ast.FunctionCall(function, column, numbers, where), label
-
-
-Question = str | Query
-
-
-def parse_question(question: Question, schema: Schema) -> Query:
-    """A question from SQL text; a query passes the same checks as its text would."""
-    if has_type(question, Query):
-        return validate_query(question, schema)
-    if not has_type(question, str):
-        raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
-    return parse_sql(copy_text(question, "a question"), schema)
-
-
-def count_answer_numbers(query: Query, schema: Schema) -> int:
-    """How many numbers the reply has at most, over all its rows, from public facts."""
-    sizes = count_key_cells(query.keys, schema)
-    totals = range(len(sizes)) if query.nesting == "rollup" else ()
-    rows = math.prod(sizes) + sum(math.prod(sizes[:first]) for first in totals)
-    aggregate_numbers = sum(max(1, len(item.orders)) for item in query.aggregates)
-    output_numbers = sum(item.key is None for item in query.presentation.outputs)
-    return rows * max(1, aggregate_numbers, output_numbers)

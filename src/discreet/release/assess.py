@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.datasets.dataset_dir import DatasetDir, Snapshot, hash_layout
-from discreet.datasets.registration import Progress, ensure_snapshot, ignore_stage, open_source
+from discreet.datasets.integrity import Progress, ensure_snapshot, ignore_stage, open_source
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
 from discreet.formatting import format_value
 from discreet.numeric import as_int, format_exact, parse_rational
@@ -66,35 +67,21 @@ def assess_release(
 
     Records of a schema are compared row by row; those of a file only if it is `aligned`.
     """
-    from discreet.sdc.comparison import compare_release
-
     file = check_table_file(released)
     report_path = None if report is None else check_report_target(report, force)
     manifest = read_manifest(file)
     progress("reading")
     tables = _read_tables(original, file, manifest, aligned, progress)
-    original_table, released_table = tables.original, tables.released
-    common_columns = [name for name in original_table if name in released_table.attributes]
-    if quasi or confidential:
-        original_table.select((*quasi, *confidential))  # refuses a name that is not there
-    if not common_columns:
-        raise InvalidInput("the two files have no column in common; compare a release with its own original")
-    if tables.aligned and original_table.rows != released_table.rows:
-        raise InvalidInput("aligned files have as many rows; these have not, so leave --aligned out")
+    tables.require_comparable(quasi, confidential)
     progress("assessing")
-    quasi_columns = quasi or (manifest.quasi if manifest else ())
-    confidential_columns = confidential or (manifest.confidential if manifest else ())
-    confidential_columns = tuple(name for name in confidential_columns if name in original_table.attributes)
-    original_table = original_table.select(tuple(dict.fromkeys((*common_columns, *confidential_columns))))
-    quasi_columns = tuple(name for name in quasi_columns if name in common_columns)
-    options: dict[str, Any] = {"groups": tables.groups, "aligned": tables.aligned, "k": tables.k}
-    options |= {"earlier": tables.earlier, "second": read_second_table(file, manifest)}
-    comparison = compare_release(original_table, released_table, quasi_columns, confidential_columns, **options)
+    roles = tables.choose_roles(manifest, quasi, confidential)
+    tables = tables.keep_compared(roles[1])
+    comparison = tables.compare(roles, read_second_table(file, manifest))
     if manifest is not None and manifest.guarantee.model in DP_MODELS:
         comparison = replace(comparison, bounded=format_privacy_bound(manifest.guarantee))
     if report_path is not None:
         facts = {"title": f"{file.name} beside its original"}
-        write_comparison_report(report_path, facts, comparison, original_table, released_table)
+        write_comparison_report(report_path, facts, comparison, tables.original, tables.released)
     return comparison
 
 
@@ -108,6 +95,49 @@ class _ComparedTables:
     groups: Labels | None = None
     k: int | None = None
     earlier: EarlierReleases = field(default_factory=list)
+
+    def find_common_columns(self) -> ColumnNames:
+        """Find the columns that both have."""
+        return tuple(name for name in self.original if name in self.released.attributes)
+
+    def require_comparable(self, quasi: ColumnNames, confidential: ColumnNames) -> None:
+        """Refuse names that are not there, and tables that have nothing in common."""
+        if quasi or confidential:
+            self.original.select((*quasi, *confidential))
+        if not self.find_common_columns():
+            raise InvalidInput("the two files have no column in common; compare a release with its own original")
+        if self.aligned and self.original.rows != self.released.rows:
+            raise InvalidInput("aligned files have as many rows; these have not, so leave --aligned out")
+
+    def choose_roles(self, manifest: ReleaseManifest | None, quasi: ColumnNames, confidential: ColumnNames) -> Roles:
+        """Choose the roles as they are given, else those of the manifest, of columns that can be compared."""
+        common_columns = self.find_common_columns()
+        quasi_columns = quasi or (manifest.quasi if manifest else ())
+        confidential_columns = confidential or (manifest.confidential if manifest else ())
+        return (
+            tuple(name for name in quasi_columns if name in common_columns),
+            tuple(name for name in confidential_columns if name in self.original.attributes),
+        )
+
+    def keep_compared(self, confidential: ColumnNames) -> _ComparedTables:
+        """Keep the columns that both have, and the confidential ones."""
+        columns = dict.fromkeys((*self.find_common_columns(), *confidential))
+        return replace(self, original=self.original.select(tuple(columns)))
+
+    def compare(self, roles: Roles, second: Table | None) -> Comparison:
+        """Measure utility and risk; `second` is Anatomy's other table."""
+        from discreet.sdc.comparison import compare_release
+
+        return compare_release(
+            self.original,
+            self.released,
+            *roles,
+            groups=self.groups,
+            aligned=self.aligned,
+            earlier=self.earlier,
+            k=self.k,
+            second=second,
+        )
 
 
 def _read_tables(
@@ -171,7 +201,7 @@ def run_sweep(
 
     sweep_result = sweep_parameters(table, quasi, confidential, k_values, method_names, t=t, progress=show)
     if report_path is not None:
-        _write_sweep(report_path, sweep_result, SweepTrial(table, quasi, confidential, "domain", t, None))
+        _write_sweep(report_path, sweep_result, SweepTrial(table, quasi, confidential, t, None))
     return sweep_result
 
 
@@ -238,36 +268,24 @@ def verify_release(
     progress: Progress = ignore_stage,
 ) -> VerifiedRelease:
     """Measure a released table and check the claims of its manifest, and those made here; ClaimFailed if one fails."""
-    from discreet.sdc.verify.claims import check_claim
-
     file = check_table_file(out)
     manifest = read_manifest(file)
     progress("reading")
     if manifest is not None:
         require_matching_files(file, manifest)
-        if manifest.guarantee.model in DP_MODELS:
-            raise Unsupported(
-                f"{manifest.release} is as it was written, and claims differential privacy: that lies in how it was "
-                "made, which no file shows; its custodian's ledger has the charge, as discreet history tells"
-            )
+        _refuse_private_file(manifest)
     aligned_original = None if original is None else align_original(original, file, progress)
-    if (
-        aligned_original is not None
-        and manifest is not None
-        and hash_file(get_manifest_path(file)) != aligned_original.record.manifest
-    ):
-        raise ClaimFailed("the manifest is not the one that was written with this release; get the release again")
+    if aligned_original is not None and manifest is not None:
+        _require_recorded_manifest(file, aligned_original.record)
     roles = _choose_roles(manifest, aligned_original, quasi, confidential)
     claims = _list_claims(manifest, k, t)
     released = read_table_file(file) if manifest is None else read_released_table(file, manifest.columns)
     second = read_second_table(file, manifest)
     progress("measuring")
     measured = _measure_release(released, second, roles)
-    options: dict[str, Any] = {"second": second, "kept": () if manifest is None else manifest.unchanged}
-    if aligned_original is not None:
-        options |= {"original": aligned_original.original, "groups": aligned_original.groups}
+    check = _build_check(released, second, roles, manifest, aligned_original)
     try:
-        checked_claims = tuple(check_claim(claim, released, *roles, **options) for claim in claims)
+        checked_claims = tuple(map(check, claims))
     except Unsupported as error:
         if aligned_original is not None:
             raise
@@ -276,6 +294,42 @@ def verify_release(
     if manifest is not None and manifest.guarantee in claims:
         _require_k(manifest, checked_claims)
     return VerifiedRelease(checked_claims, measured, roles)
+
+
+def _build_check(
+    released: Table,
+    second: Table | None,
+    roles: Roles,
+    manifest: ReleaseManifest | None,
+    aligned_original: AlignedOriginal | None,
+) -> Callable[[Guarantee], CheckedClaim]:
+    """What checks one claim on a release, with the original where it is there."""
+    from discreet.sdc.verify.claims import check_claim
+
+    return partial(
+        check_claim,
+        released=released,
+        quasi=roles[0],
+        confidential=roles[1],
+        original=None if aligned_original is None else aligned_original.original,
+        groups=None if aligned_original is None else aligned_original.groups,
+        second=second,
+        kept=() if manifest is None else manifest.unchanged,
+    )
+
+
+def _refuse_private_file(manifest: ReleaseManifest) -> None:
+    """Refuse a claim that no file can show."""
+    if manifest.guarantee.model in DP_MODELS:
+        raise Unsupported(
+            f"{manifest.release} is as it was written, and claims differential privacy: that lies in how it was "
+            "made, which no file shows; its custodian's ledger has the charge, as discreet history tells"
+        )
+
+
+def _require_recorded_manifest(file: Path, record: ReleaseRecord) -> None:
+    if hash_file(get_manifest_path(file)) != record.manifest:
+        raise ClaimFailed("the manifest is not the one that was written with this release; get the release again")
 
 
 def _choose_roles(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from discreet.sdc.sweep import SweepResult
 
 Name = TypeVar("Name", bound=Hashable)
-Array = NDArray[Any]
+Item = TypeVar("Item", bound=np.generic)
+Array = NDArray[np.generic]
 ITEM_BYTES = 8
 """Bytes of a code or a number."""
 MANIFEST_NAME = "manifest.json"
@@ -53,7 +54,7 @@ class Spool:
         _, file_limit = resource.getrlimit(resource.RLIMIT_NOFILE)  # every array that is on disk holds a file open
         resource.setrlimit(resource.RLIMIT_NOFILE, (file_limit, file_limit))
 
-    def store_array(self, values: Array) -> Array:
+    def store_array(self, values: NDArray[Item]) -> NDArray[Item]:
         """Return the same values, on disk."""
         with self._translate_errors(), TemporaryFile(dir=self.folder) as file:
             file.write(np.ascontiguousarray(values).data)

@@ -10,8 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ClaimFailed, InvalidInput, Unavailable
+from discreet.json_fields import JsonSerializable, JsonWritable
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import DP_MODELS, Guarantee
 from discreet.release.files import MANIFEST_NAME, RELEASE_FORMAT, Spool, get_manifest_path, hash_file, quote_column
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from discreet.datasets.dataset_dir import DatasetDir
 
 Labels = Mapping[str, NDArray[np.int64]]
-RECORD_FIELDS = ("number", "name", "snapshot", "method", "k", "sha256", "manifest")
-"""The stored names, in the order of the fields of `ReleaseRecord`."""
+CLAIMED_MODELS = {"dp", "approx-dp", "k-anonymity", "probabilistic-k-anonymity", "t-closeness"}
+"""What a manifest may claim."""
 READERS = {".csv": "read_csv(?, header = true, parallel = false)", ".parquet": "read_parquet(?)"}
 RELEASED_CSV_READER = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"',
     escape = '"', allow_quoted_nulls = false)"""
@@ -42,7 +42,7 @@ CASTS = {"integer": "DOUBLE", "number": "DOUBLE", "date": "DATE", "truth": "BOOL
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class Release(JsonWritable):
     """One release. `manifest` goes with the files; `measured`, `risk` and `utility` are for the custodian alone."""
 
     name: str
@@ -61,18 +61,12 @@ class Release:
     utility: str | None = None
     warnings: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, object]:
-        """Return the release as JSON, for the custodian."""
-        payload: dict[str, object] = {"name": self.name, "method": self.method, "rows": self.rows, "entry": self.entry}
-        payload |= {"files": [str(file) for file in self.files], "manifest_file": str(self.manifest_file)}
-        payload |= {"guarantee": self.guarantee.to_json(), "measured": dict(self.measured)}
-        payload |= {"report": None if self.report is None else str(self.report)}
-        payload |= {"risk": self.risk, "utility": self.utility}
-        return payload | {"warnings": list(self.warnings), "manifest": dict(self.manifest)}
+    _json_fields = """name method rows entry files manifest_file guarantee measured report risk utility warnings
+        manifest"""
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseRecord:
+class ReleaseRecord(JsonSerializable):
     """One release: its number, the snapshot it was made of, and the hashes of its table and of its manifest."""
 
     number: int
@@ -83,17 +77,8 @@ class ReleaseRecord:
     sha256: str
     manifest: str
 
-    def to_json(self) -> dict[str, object]:
-        """Return the record as it is stored."""
-        document: dict[str, object] = {"number": self.number, "name": self.name, "snapshot": self.snapshot}
-        return document | {"method": self.method, "k": self.k, "sha256": self.sha256, "manifest": self.manifest}
-
-    @staticmethod
-    def from_json(document: Mapping[str, Any]) -> ReleaseRecord:
-        """Read a stored record; ValueError if it is none."""
-        if set(document) != set(RECORD_FIELDS):
-            raise ValueError
-        return ReleaseRecord(*(document[name] for name in RECORD_FIELDS))
+    _json_fields = "number name snapshot method k sha256 manifest"
+    _refuses_unknown_names = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +95,7 @@ def read_release_records(dataset_dir: DatasetDir) -> list[ReleaseRecord]:
     try:
         records = [ReleaseRecord.from_json(json.loads(file.read_text(encoding="utf-8"))) for file in files]
         return sorted(records, key=lambda record: record.number)
-    except (OSError, ValueError, TypeError):
+    except (OSError, LookupError, ValueError, TypeError):
         raise Unavailable(
             f"the record of a release in {dataset_dir.folder} cannot be read; restore it from a backup"
         ) from None
@@ -375,18 +360,10 @@ def _parse_column(column: Mapping[str, Any]) -> ManifestColumn:
 
 
 def _parse_guarantee(payload: Mapping[str, Any]) -> Guarantee:
-    model, unit = payload["model"], str(payload["unit"])
-    match model:
-        case "t-closeness":
-            return Guarantee.t_closeness(Fraction(payload["t"]), str(payload["distance"]), unit)
-        case "dp":
-            return Guarantee.dp(Fraction(payload["epsilon"]), str(payload["neighbours"]), unit)
-        case "approx-dp":
-            epsilon, delta = Fraction(payload["epsilon"]), Fraction(payload["delta"])
-            return Guarantee.approx_dp(epsilon, delta, str(payload["neighbours"]), unit)
-        case "k-anonymity" | "probabilistic-k-anonymity":
-            return Guarantee.k_anonymity(payload["k"], probabilistic=model != "k-anonymity", unit=unit)
-    raise ValueError
+    guarantee = replace(Guarantee.from_json(payload), assumptions=())
+    if guarantee.model not in CLAIMED_MODELS or 0 in (guarantee.k, guarantee.t):
+        raise ValueError
+    return guarantee
 
 
 def require_matching_files(table: Path, manifest: ReleaseManifest) -> None:

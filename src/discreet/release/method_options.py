@@ -16,7 +16,7 @@ from discreet.untrusted import copy_text, copy_tree, has_type, require_exact_cla
 
 if TYPE_CHECKING:  # help lists the options, and needs neither schemas nor arrays
     from discreet.schema import Column, Schema
-    from discreet.schema.column import Role
+    from discreet.schema.schema import Role
     from discreet.sdc.methods.partition import Diversity
 
 AUTO = "auto"

@@ -6,9 +6,10 @@ Commands, requests, forms and clients are made from the options that these class
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from discreet.errors import InvalidInput, Unsupported
@@ -47,16 +48,16 @@ from discreet.release.method_options import (
     parse_epsilon,
 )
 from discreet.suggestions import build_unknown_name_error, find_similar_names
-from discreet.untrusted import copy_text, has_type, require_exact_class, set_fields
+from discreet.untrusted import CheckedValue, copy_text, has_type, require_exact_class, set_fields
 
 if TYPE_CHECKING:
     from discreet.schema import Column, Schema
-    from discreet.schema.column import Role
+    from discreet.schema.schema import Role
     from discreet.sdc.methods.partition import Diversity
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseMethod(ABC):
+class ReleaseMethod(CheckedValue, ABC):
     """A release method with its options; every option is copied as plain data, since it meets the rows."""
 
     stored_name: ClassVar[str]
@@ -78,6 +79,14 @@ class ReleaseMethod(ABC):
         """List the values of the options that are set, by name."""
         values = {name: (getattr(self, name), default) for name, (_, default) in self.list_options().items()}
         return {name: value for name, (value, default) in values.items() if value != default}
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return partial(type(self), **self.list_values()), ()
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether each column is a file of its own, in a folder."""
+        return False
 
     @abstractmethod
     def resolve(self, schema: Schema) -> SyntheticRecipe | ProtectionRecipe:
@@ -124,6 +133,11 @@ class PrivateColumns(SyntheticMethod):
     stored_name: ClassVar[str] = "private-columns"
     k: int | Literal["auto"] | None = field(default=None, metadata=BLOCK_K.metadata)
     apart: bool = field(default=False, metadata=APART.metadata)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether each column is a file of its own, in a folder."""
+        return self.apart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,7 +408,7 @@ class SyntheticRecipe:
     @property
     def is_apart(self) -> bool:
         """Whether each column goes to a file of its own."""
-        return isinstance(self.method, PrivateColumns) and self.method.apart
+        return self.method.is_apart
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:

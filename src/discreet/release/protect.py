@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.datasets.registration import Progress
+from discreet.datasets.integrity import Progress
 from discreet.errors import Internal, InvalidInput
 from discreet.mechanisms.entropy import Entropy, KeyedEntropy
 from discreet.privacy.guarantee import Guarantee
@@ -23,7 +23,6 @@ from discreet.release.methods import (
     IrSwap,
     Mdav,
     MdavSwap,
-    ProtectionMethod,
     ProtectionRecipe,
     TCloseness,
 )
@@ -47,7 +46,7 @@ MAX_SWAPPED_COLUMNS = 6
 """Columns that one statement swaps: engines plan much longer for more."""
 
 
-Codes = Mapping[str, NDArray[Any]]
+Codes = Mapping[str, NDArray[np.generic]]
 """The codes of the columns of a snapshot, by name."""
 
 
@@ -56,7 +55,7 @@ def build_code_table(schema: Schema, codes: Codes) -> Table:
     return Table({name: build_attribute(schema.columns[name], values) for name, values in codes.items()})
 
 
-def build_attribute(column: Column, codes: NDArray[Any]) -> Attribute:
+def build_attribute(column: Column, codes: NDArray[np.generic]) -> Attribute:
     """Build one column; the categories of one with private keys are the values that it has."""
     if column.private_keys:
         return _build_text_attribute(column, codes)
@@ -75,7 +74,7 @@ def build_attribute(column: Column, codes: NDArray[Any]) -> Attribute:
     return Attribute(column.name, "numeric", numbers, lower=lower, upper=upper, value_type=value_type)
 
 
-def _build_text_attribute(column: Column, texts: NDArray[Any]) -> Attribute:
+def _build_text_attribute(column: Column, texts: NDArray[np.generic]) -> Attribute:
     categories = tuple(sorted({text for text in texts.tolist() if text is not None}))
     places: dict[str | None, int] = {text: place for place, text in enumerate(categories)} | {None: ABSENT}
     values = np.array([places[text] for text in texts.tolist()], dtype=np.int64)
@@ -85,7 +84,7 @@ def _build_text_attribute(column: Column, texts: NDArray[Any]) -> Attribute:
 
 def sort_rows_by_codes(codes: Codes) -> NDArray[np.int64]:
     """Return the rows sorted by all their codes: an order in which only equal rows can be exchanged."""
-    keys: list[NDArray[Any]] = []
+    keys: list[NDArray[np.generic]] = []
     for values in codes.values():
         if values.dtype == object:  # texts, or none
             absent = np.array([text is None for text in values], dtype=bool)
@@ -103,7 +102,7 @@ def rank_rows_by_codes(codes: Codes) -> NDArray[np.int64]:
     return places
 
 
-def concatenate_originals(batches: Iterable[ReleaseBatch]) -> dict[str, NDArray[Any]]:
+def concatenate_originals(batches: Iterable[ReleaseBatch]) -> dict[str, NDArray[np.generic]]:
     """Concatenate the original codes of batches; no columns at all where there are no rows."""
     parts = [batch.original for batch in batches]
     return {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
@@ -113,7 +112,7 @@ def concatenate_originals(batches: Iterable[ReleaseBatch]) -> dict[str, NDArray[
 class ProtectedRelease:
     """A release in its final order: row i of `released` was made of row i of `original`.
 
-    `rows` are the places of the rows among all `snapshot_rows` of the snapshot, sorted by their codes.
+    `rows` are the places of the rows among all of the snapshot, sorted by their codes.
     """
 
     original: Table
@@ -123,7 +122,6 @@ class ProtectedRelease:
     guarantee: Guarantee
     facts: Mapping[str, object]
     rows: NDArray[np.int64]
-    snapshot_rows: int
 
 
 def read_records(schema: Schema, source: Source) -> Table:
@@ -158,7 +156,6 @@ def protect_in_memory(
         {name: labels[order] for name, labels in protected.groups.items()},
         *(protected.second, protected.guarantee, protected.facts),
         rank_rows_by_codes(codes)[kept_rows],
-        table.rows,
     )
 
 
@@ -182,36 +179,52 @@ def protect_table(recipe: ProtectionRecipe, records: Table, entropy: Entropy) ->
     from discreet.sdc.methods.t_closeness import t_close
 
     table = records.select(tuple(dict.fromkeys((*recipe.columns, *recipe.used_columns))))
-    roles, grouping = (recipe.quasi, recipe.confidential), _list_grouping_options(recipe.method)
+    roles = (recipe.quasi, recipe.confidential)
     match recipe.method:
-        case Mdav(k=k):
-            return mdav_id(table, k, recipe.quasi, **grouping, entropy=entropy)
+        case Mdav(k=k) as method:
+            return mdav_id(table, k, recipe.quasi, **_list_grouping_options(method), entropy=entropy)
         case MdavSwap(swap=swap, diversity=diversity) as method:
-            intruder = "informed" if method.informed else "uninformed"
-            options = grouping | {"intruder": intruder, "swap": swap, "diversity": diversity}
-            return mdav_swap(table, _get_sizes(recipe, method), *roles, **options, entropy=entropy)
+            sizes, intruder = _get_sizes(recipe, method), "informed" if method.informed else "uninformed"
+            grouping = _list_grouping_options(method)
+            return mdav_swap(
+                table, sizes, *roles, intruder=intruder, swap=swap, diversity=diversity, **grouping, entropy=entropy
+            )
         case IrSwap(diversity=diversity, strata=strata) as method:
             sizes = _get_sizes(recipe, method)
             return ir_swap(table, sizes, recipe.confidential, diversity=diversity, strata=strata, entropy=entropy)
-        case Anatomy(k=k, partition=partition, diversity=diversity):
-            options = grouping | {"partition": partition, "diversity": diversity}
-            return anatomy(table, k, *roles, **options, entropy=entropy)
+        case Anatomy(k=k, partition=partition, diversity=diversity) as method:
+            grouping = _list_grouping_options(method)
+            return anatomy(table, k, *roles, partition=partition, diversity=diversity, **grouping, entropy=entropy)
         case TCloseness(t=t, k=k, form=form) as method:
             return t_close(table, t, k, *roles, **_list_bucket_options(method), form=form, entropy=entropy)
         case Generalize(k=k, hierarchies=hierarchies, loss=loss, suppress=suppress):
-            limits: dict[str, Any] = {"loss": loss, "suppress": suppress, "confidential": recipe.confidential}
-            return generalize(table, k, recipe.quasi, hierarchies, **limits)
+            return generalize(
+                table, k, recipe.quasi, hierarchies, loss=loss, suppress=suppress, confidential=recipe.confidential
+            )
         case _:
             raise Internal("a method of disclosure control without code")
 
 
-def _list_grouping_options(method: ProtectionMethod) -> dict[str, Any]:
-    if not isinstance(method, Mdav | MdavSwap | Anatomy):
-        return {}
+class GroupingKeywords(TypedDict):
+    """How the methods that form groups of near rows are told to."""
+
+    method: str
+    weights: str | None
+    strata: str | None
+
+
+class BucketKeywords(TypedDict):
+    """How the buckets of t-closeness are counted, where that is stated."""
+
+    buckets: int | None
+    groups_per_bucket: int | None
+
+
+def _list_grouping_options(method: Mdav | MdavSwap | Anatomy) -> GroupingKeywords:
     return {"method": method.grouping, "weights": method.weights, "strata": method.strata}
 
 
-def _list_bucket_options(method: TCloseness) -> dict[str, Any]:
+def _list_bucket_options(method: TCloseness) -> BucketKeywords:
     return {"buckets": method.buckets, "groups_per_bucket": method.groups_per_bucket}
 
 
@@ -225,7 +238,7 @@ class EngineReply:
     """What an engine returned, spooled: the records in their final order, the changed columns, and the groups."""
 
     table: Table
-    changed: Codes
+    changed: Labels
     groups: Labels
     spool: Spool
 
@@ -258,7 +271,6 @@ def protect_in_engine(
         select_released_columns(recipe, reply.table.attributes, protected),
         *(protected.groups, protected.second, protected.guarantee, protected.facts),
         spool.store_array(rank_rows_by_codes(codes)),
-        rows,
     )
 
 
@@ -266,16 +278,19 @@ def _spool_replies(
     recipe: ProtectionRecipe, schema: Schema, replies: Sequence[Iterable[ReleaseBatch]], rows: int, spool: Spool
 ) -> tuple[Codes, EngineReply]:
     """All codes, and the reply with the recipe's columns; rows are in the same order in all replies."""
-    arrays: dict[tuple[int, str], NDArray[Any]] = {}
+    arrays: dict[tuple[int, str], NDArray[np.generic]] = {}
 
-    def split_batch(batch: ReleaseBatch) -> dict[tuple[int, str], NDArray[Any]]:
+    def split_batch(batch: ReleaseBatch) -> dict[tuple[int, str], NDArray[np.generic]]:
         """The columns by part and name; the original codes are taken from the first reply."""
         parts = ({} if arrays else batch.original, batch.changed, batch.groups)
         return {(part, name): values for part, columns in enumerate(parts) for name, values in columns.items()}
 
     for batches in replies:
         arrays |= spool.gather_columns(map(split_batch, batches), rows)
-    codes, changed, groups = ({name: arrays[i, name] for i, name in arrays if i == part} for part in range(3))
+    codes, *numbers = ({name: arrays[i, name] for i, name in arrays if i == part} for part in range(3))
+    changed, groups = (
+        {name: values.astype(np.int64, copy=False) for name, values in columns.items()} for columns in numbers
+    )
     attributes = (build_attribute(schema.columns[name], codes[name]) for name in recipe.columns)
     table = Table({attribute.name: spool.store_attribute(attribute) for attribute in attributes})
     return codes, EngineReply(table, changed, groups, spool)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet._version import __version__
 from discreet.datasets.dataset_dir import DatasetDir, Snapshot
-from discreet.datasets.registration import Progress
+from discreet.datasets.integrity import Progress
 from discreet.errors import InvalidInput
 from discreet.formatting import format_percent
 from discreet.mechanisms.entropy import SYSTEM
@@ -38,7 +39,7 @@ from discreet.release.manifest import (
     read_released_table,
     store_release,
 )
-from discreet.release.methods import ProtectionRecipe, TCloseness
+from discreet.release.methods import ProtectionMethod, ProtectionRecipe, TCloseness
 from discreet.release.protect import ProtectedRelease, protect_in_engine, protect_in_memory
 from discreet.schema import Schema
 from discreet.sdc.table import Table
@@ -86,33 +87,40 @@ def publish_protected(
 
     It is entered in the ledger before its files are moved: after a crash between the two there is an entry and no file.
     """
-    dataset_dir, method = DatasetDir(handle.schema), recipe.method
-    key = SYSTEM.take(32)
+    dataset_dir, key = DatasetDir(handle.schema), SYSTEM.take(32)
     with stage_targets(targets) as staged:
         progress("reading")
         spool = Spool(dataset_dir.folder)
         protected = _protect_records(handle, recipe, key, spool, progress)
         with dataset_dir.lock():
-            earlier_records, number = read_release_records(dataset_dir), find_next_release_number(dataset_dir)
-            name = f"{handle.schema.name}-{number}"
-            progress("writing")
-            manifest = _write_files(handle, name, recipe, protected, targets, staged)
-            progress("checking the claim")
-            checked_claim = _check_claim(recipe, protected, manifest, targets, staged, spool)
-            comparison = _compare_with_original(handle, recipe, protected, earlier_records, targets, progress)
-            warnings = (
-                *handle.notes,
-                *_warn_of_disclosure(checked_claim),
-                *_warn_of_unique_rows(recipe, protected),
-                *_warn_of_other_snapshots(handle, dataset_dir, earlier_records),
-            )
-            if targets.report is not None and comparison is not None:
-                _write_report(staged[targets.report], name, recipe, protected, comparison, warnings)
-            hashes = hash_file(staged[targets.table]), hash_file(staged[targets.manifest])
-            record = ReleaseRecord(number, name, handle.snapshot.name, method.stored_name, method.k, *hashes)
-            targets.require_free(protected.second is not None)  # others may have been quicker
-            entry = _record_release(handle, dataset_dir, record, protected, staged[targets.manifest])
-            move_staged_files(staged, targets.force, _find_obsolete_files(targets, protected))
+            return _release_records(handle, recipe, protected, targets, staged, spool, progress)
+
+
+def _release_records(
+    handle: DatasetHandle,
+    recipe: ProtectionRecipe,
+    protected: ProtectedRelease,
+    targets: ReleaseTargets,
+    staged: Mapping[Path, Path],
+    spool: Spool,
+    progress: Progress,
+) -> Release:
+    """Write what was protected, check it, enter it and move its files, under the next number of the data set."""
+    dataset_dir, method = DatasetDir(handle.schema), recipe.method
+    earlier_records, number = read_release_records(dataset_dir), find_next_release_number(dataset_dir)
+    name = f"{handle.schema.name}-{number}"
+    progress("writing")
+    manifest = _write_files(handle, name, recipe, protected, targets, staged)
+    progress("checking the claim")
+    checked_claim = _check_claim(recipe, protected, manifest, targets, staged, spool)
+    comparison = _compare_with_original(handle, recipe, protected, earlier_records, targets, progress)
+    disclosed = _warn_of_disclosure(checked_claim), _warn_of_unique_rows(recipe, protected)
+    warnings = (*handle.notes, *chain(*disclosed), *_warn_of_other_snapshots(handle, dataset_dir, earlier_records))
+    if targets.report is not None and comparison is not None:
+        _write_report(staged[targets.report], name, recipe, protected, comparison, warnings)
+    targets.require_free(protected.second is not None)  # others may have been quicker
+    entry = _record_release(handle, number, method, protected, staged[targets.table], staged[targets.manifest])
+    move_staged_files(staged, targets.force, _find_obsolete_files(targets, protected))
     return Release(
         name=name,
         method=method.stored_name,
@@ -173,11 +181,19 @@ def _check_claim(
     from discreet.sdc.verify.claims import check_claim
 
     parsed_manifest = parse_manifest(manifest)
-    options: dict[str, Any] = {"original": protected.original, "groups": protected.groups, "kept": recipe.method.keep}
+    second = None
     if protected.second is not None:
-        options["second"] = read_released_table(staged[targets.second], parsed_manifest.second_columns)
-    released = read_released_table(staged[targets.table], parsed_manifest.columns, spool=spool)
-    checked_claim = check_claim(protected.guarantee, released, recipe.quasi, recipe.confidential, **options)
+        second = read_released_table(staged[targets.second], parsed_manifest.second_columns)
+    checked_claim = check_claim(
+        protected.guarantee,
+        read_released_table(staged[targets.table], parsed_manifest.columns, spool=spool),
+        recipe.quasi,
+        recipe.confidential,
+        original=protected.original,
+        groups=protected.groups,
+        second=second,
+        kept=recipe.method.keep,
+    )
     if _get_certain_share(checked_claim) == 1:
         raise InvalidInput(
             f"{recipe.method.stored_name} with k {recipe.method.k} would hide nothing: in every group all have the "
@@ -270,9 +286,16 @@ def _compare_with_original(
     progress("assessing")
     records = [record for record in earlier_records if record.snapshot == handle.snapshot.name]
     earlier = read_earlier_labels(DatasetDir(handle.schema), records, protected.rows)
-    options: dict[str, Any] = {"groups": protected.groups, "earlier": earlier, "k": recipe.method.k}
-    options["second"] = protected.second
-    return compare_release(protected.original, protected.released, recipe.quasi, recipe.confidential, **options)
+    return compare_release(
+        protected.original,
+        protected.released,
+        recipe.quasi,
+        recipe.confidential,
+        groups=protected.groups,
+        earlier=earlier,
+        k=recipe.method.k,
+        second=protected.second,
+    )
 
 
 def _write_report(
@@ -292,10 +315,24 @@ def _write_report(
 
 
 def _record_release(
-    handle: DatasetHandle, dataset_dir: DatasetDir, record: ReleaseRecord, protected: ProtectedRelease, manifest: Path
+    handle: DatasetHandle,
+    number: int,
+    method: ProtectionMethod,
+    protected: ProtectedRelease,
+    table: Path,
+    manifest: Path,
 ) -> int:
     """Store the release in the data set's folder and enter it in the ledger, before anybody can see the file."""
-    store_release(dataset_dir, record, Alignment(protected.rows, protected.groups))
+    record = ReleaseRecord(
+        number=number,
+        name=f"{handle.schema.name}-{number}",
+        snapshot=handle.snapshot.name,
+        method=method.stored_name,
+        k=method.k,
+        sha256=hash_file(table),
+        manifest=hash_file(manifest),
+    )
+    store_release(DatasetDir(handle.schema), record, Alignment(protected.rows, protected.groups))
     entry_text = f"released {record.name} by {record.method}: {protected.guarantee.words()}"
     manifest_text = manifest.read_text(encoding="utf-8")
     return handle.ledger.release(handle.schema.name, handle.snapshot.name, entry_text, manifest_text)

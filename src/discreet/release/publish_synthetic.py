@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from discreet.datasets.dataset_dir import DatasetDir
-from discreet.datasets.registration import Progress
+from discreet.datasets.integrity import Progress
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.formatting import format_number, round_up
 from discreet.ledger import Caps
@@ -75,18 +75,12 @@ def publish_synthetic(
 
     A `key` pays once: if it has paid, there was a file or a failure, and neither can be made again.
     """
-    schema, dataset_dir = handle.schema, DatasetDir(handle.schema)
+    schema = handle.schema
     progress("planning")
     [plan] = plan_synthetic_files(schema, [recipe])
     public_facts = PublicRowFacts.from_schema(schema, recipe.columns, not isinstance(recipe.method, PrivateRecords))
     with stage_targets(targets) as staged:
-        with dataset_dir.lock():
-            targets.require_free(has_second_table=False)
-            number = find_next_release_number(dataset_dir)
-            name = f"{schema.name}-{number}"
-            receipt = _charge_release(handle, recipe, plan, name, key)
-            with _mark_failures_paid():
-                reserve_release_number(dataset_dir, number)
+        name, receipt = _pay_for_number(handle, recipe, plan, targets, key)
         with _mark_failures_paid():
             progress("counting and drawing")
             released = build_code_table(schema, synthesize_codes(plan, handle.source, public_facts, SYSTEM))
@@ -95,15 +89,14 @@ def publish_synthetic(
             handle.ledger.store(schema.name, receipt.entry, json.dumps(manifest, ensure_ascii=False))
             move_staged_files(staged, targets.force)
         report, utility, report_warnings = _assess_file(handle, plan, name, released, targets, staged, progress)
-    files = (
-        tuple(targets.table / f"{column}.parquet" for column in recipe.names) if recipe.is_apart else (targets.table,)
-    )
+    unlinked_warnings = _warn_of_unlinked_columns(recipe, public_facts.structural_zeros)
+    warnings = (*handle.notes, *_warn_of_unit_mismatch(handle), *plan.warnings, *unlinked_warnings, *report_warnings)
     return Release(
         name=name,
         method=recipe.method.stored_name,
         guarantee=plan.guarantee,
         rows=released.rows,
-        files=files,
+        files=_list_files(recipe, targets),
         manifest=manifest,
         manifest_file=targets.manifest,
         entry=receipt.entry,
@@ -111,14 +104,29 @@ def publish_synthetic(
         report=report,
         risk=format_privacy_bound(plan.guarantee),
         utility=utility,
-        warnings=(
-            *handle.notes,
-            *_warn_of_unit_mismatch(handle),
-            *plan.warnings,
-            *_warn_of_unlinked_columns(recipe, public_facts.structural_zeros),
-            *report_warnings,
-        ),
+        warnings=warnings,
     )
+
+
+def _list_files(recipe: SyntheticRecipe, targets: ReleaseTargets) -> tuple[Path, ...]:
+    if not recipe.is_apart:
+        return (targets.table,)
+    return tuple(targets.table / f"{column}.parquet" for column in recipe.names)
+
+
+def _pay_for_number(
+    handle: DatasetHandle, recipe: SyntheticRecipe, plan: SyntheticPlan, targets: ReleaseTargets, key: str | None
+) -> tuple[str, Receipt]:
+    """Charge the file under the next number of the data set, which nothing else has from then on."""
+    dataset_dir = DatasetDir(handle.schema)
+    with dataset_dir.lock():
+        targets.require_free(has_second_table=False)
+        number = find_next_release_number(dataset_dir)
+        name = f"{handle.schema.name}-{number}"
+        receipt = _charge_release(handle, recipe, plan, name, key)
+        with _mark_failures_paid():
+            reserve_release_number(dataset_dir, number)
+    return name, receipt
 
 
 @contextmanager

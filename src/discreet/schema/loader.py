@@ -25,8 +25,18 @@ from discreet.numeric import as_int, as_positive, format_exact, parse_days
 from discreet.priors.taxonomy import Taxonomy
 from discreet.privacy.guarantee import parse_neighbor_relation
 from discreet.schema import yaml
-from discreet.schema.column import Column, DerivedCodes, Kind, Role, Trend, encode_bounds
-from discreet.schema.schema import Budget, PublishedStatistic, Schema, SourceAddress
+from discreet.schema.schema import (
+    Budget,
+    Column,
+    DerivedCodes,
+    Kind,
+    PublishedStatistic,
+    Role,
+    Schema,
+    SourceAddress,
+    Trend,
+    encode_bounds,
+)
 
 MAX_CATEGORIES = 100_000
 MAX_KEYS = 100_000
@@ -93,7 +103,7 @@ def read_column(name: str, node: yaml.Node, folder: Path) -> Column | None:
         return None
     yaml.expect_closed_mapping(node, f"column {name}", yaml.COLUMN_KEYS)
     kind = cast(Kind, yaml.expect_one_of(pairs["kind"], f"the kind of {name}", get_args(Kind)))
-    yaml.expect_closed_mapping(node, f"column {name} of kind {kind}", yaml.list_kind_keys(kind))
+    yaml.expect_closed_mapping(node, f"column {name} of kind {kind}", yaml.KIND_KEYS[kind])
     absent = yaml.expect_texts(pairs.get("missing_values", []), f"missing_values of {name}")
     column = _set_domain(Column(name, kind, role=role, missing_values=absent), pairs, folder)
     if "counts" in pairs:
@@ -139,7 +149,7 @@ def _set_date_bounds(column: Column, pairs: Pairs) -> Column:
 
 def _set_nominal_values(column: Column, pairs: Pairs, folder: Path) -> Column:
     """The values of a nominal column: a public list, the leaves of a taxonomy, or private."""
-    value_keys = [key for key in yaml.KIND_KEYS["nominal"] if key in pairs]
+    value_keys = [key for key in yaml.NOMINAL_KEYS if key in pairs]
     if len(value_keys) != 1:
         raise InvalidInput(
             f"column {column.name} needs exactly one of categories, taxonomy and keys: private, for its values"

@@ -7,13 +7,13 @@ Anchors, aliases, tags and keys given twice are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from discreet import numeric
 from discreet.errors import InvalidInput
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from yaml.events import Event
 
 
+Node = str | list["Node"] | dict[str, "Node"]
+Reader = Callable[[Node, str], Any]
+"""Reads a node, which errors call by the name that is handed in."""
+Value = TypeVar("Value")
+
+
 @dataclass(frozen=True, slots=True)
 class MappingKeys:
     """The keys of one mapping of the file, in the order in which errors list them."""
@@ -30,56 +36,38 @@ class MappingKeys:
     allowed: tuple[str, ...]
     required: tuple[str, ...] = ()
 
+    @staticmethod
+    def of(text: str) -> MappingKeys:
+        """Make them of their names; one with a question mark may be left out."""
+        names = text.split()
+        required = tuple(name for name in names if not name.endswith("?"))
+        return MappingKeys(tuple(name.rstrip("?") for name in names), required)
 
-SCHEMA_KEYS = MappingKeys(
-    (
-        "name",
-        "source",
-        "neighbours",
-        "units",
-        "unit",
-        "budget",
-        "analyst_budget",
-        "models",
-        "individual_dp_reason",
-        "individual_queries",
-        "partition",
-        "published",
-        "impossible",
-        "lookups",
-        "columns",
-    ),
-    ("name", "source", "neighbours", "budget", "columns"),
+
+SCHEMA_KEYS = MappingKeys.of(
+    """name source neighbours units? unit? budget analyst_budget? models? individual_dp_reason? individual_queries?
+    partition? published? impossible? lookups? columns"""
 )
-UNIT_KEYS = MappingKeys(("column", "rows"), ("column",))
-BUDGET_KEYS = MappingKeys(("epsilon", "delta", "max_epsilon"), ("epsilon",))
-PUBLISHED_KEYS = MappingKeys(("statistic", "value", "question"), ("statistic", "value"))
-LOOKUP_KEYS = MappingKeys(("file", "key"), ("file", "key"))
-TAXONOMY_KEYS = MappingKeys(("parents", "mapping", "attribute", "source", "n_concepts"), ("parents",))
-
-COMMON_COLUMN_KEYS = ("kind", "role", "missing", "missing_values")
-KIND_KEYS: Mapping[str, tuple[str, ...]] = {
-    "integer": ("lower", "upper", "step", "counts"),
-    "number": ("lower", "upper", "step", "counts"),
-    "date": ("lower", "upper", "counts"),
-    "boolean": (),
-    "ordinal": ("categories", "counts"),
-    "nominal": ("categories", "taxonomy", "keys"),
+UNIT_KEYS = MappingKeys.of("column rows?")
+BUDGET_KEYS = MappingKeys.of("epsilon delta? max_epsilon?")
+PUBLISHED_KEYS = MappingKeys.of("statistic value question?")
+LOOKUP_KEYS = MappingKeys.of("file key")
+TAXONOMY_KEYS = MappingKeys.of("parents mapping? attribute? source? n_concepts?")
+COMMON_COLUMN_KEYS = "role? missing? missing_values?"
+COLUMN_KEYS = MappingKeys.of(f"kind {COMMON_COLUMN_KEYS} lower? upper? step? counts? categories? taxonomy? keys?")
+KIND_KEYS: Mapping[str, MappingKeys] = {
+    kind: MappingKeys.of(f"kind? {COMMON_COLUMN_KEYS} {keys}")
+    for kind, keys in {
+        "integer": "lower upper step? counts?",
+        "number": "lower upper step counts?",
+        "date": "lower upper counts?",
+        "boolean": "",
+        "ordinal": "categories counts?",
+        "nominal": "categories? taxonomy? keys?",
+    }.items()
 }
-OPTIONAL_KIND_KEYS = {("integer", "step"), ("nominal", "categories"), ("nominal", "taxonomy"), ("nominal", "keys")}
-OPTIONAL_KIND_KEYS |= {(kind, "counts") for kind, keys in KIND_KEYS.items() if "counts" in keys}
-COLUMN_KEYS = MappingKeys(
-    (*COMMON_COLUMN_KEYS, *dict.fromkeys(key for keys in KIND_KEYS.values() for key in keys)), ("kind",)
-)
-
-
-def list_kind_keys(kind: str) -> MappingKeys:
-    """List the keys that a column of a kind may have, and those that it needs."""
-    required = tuple(key for key in KIND_KEYS[kind] if (kind, key) not in OPTIONAL_KIND_KEYS)
-    return MappingKeys((*COMMON_COLUMN_KEYS, *KIND_KEYS[kind]), required)
-
-
-Node = str | list["Node"] | dict[str, "Node"]
+NOMINAL_KEYS = ("categories", "taxonomy", "keys")
+"""A nominal column has exactly one of them."""
 
 MAX_CHARACTERS = 1_000_000
 MAX_DEPTH = 8
@@ -219,6 +207,23 @@ def expect_closed_mapping(node: Node, subject: str, keys: MappingKeys) -> dict[s
         if key not in pairs:
             raise InvalidInput(f"{subject} needs {key}; add it as {key}: ...")
     return pairs
+
+
+def list_keys(kind: Any) -> MappingKeys:
+    """List the keys of a dataclass whose fields say how they are read; those without a default are required."""
+    required = tuple(field.name for field in fields(kind) if field.default is field.default_factory)
+    return MappingKeys(tuple(field.name for field in fields(kind)), required)
+
+
+def read_values(kind: Any, node: Node, subject: str) -> dict[str, Any]:
+    """Read the fields that are there, each by the reader that its type is annotated with."""
+    pairs, hints = expect_closed_mapping(node, subject, list_keys(kind)), get_type_hints(kind, include_extras=True)
+    return {name: hints[name].__metadata__[0](inner, name) for name, inner in pairs.items()}
+
+
+def read_fields(kind: Callable[..., Value], node: Node, subject: str) -> Value:
+    """Read a dataclass whose fields say how they are read."""
+    return kind(**read_values(kind, node, subject))
 
 
 def expect_mapping(node: Node, subject: str, example: str) -> dict[str, Node]:

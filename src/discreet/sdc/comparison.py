@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_decimals, format_number, format_percent
+from discreet.json_fields import JsonWritable
 from discreet.numeric import as_int
 from discreet.priors.posterior import Array
 from discreet.sdc import utility
@@ -218,7 +219,7 @@ def _grade_figure(figure: float, bars: tuple[float, float]) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class Comparison(JsonWritable):
     """Utility and risk; None where it cannot be measured, as what needs the two files' rows side by side."""
 
     rows: int
@@ -271,6 +272,11 @@ class Comparison:
     bounded: str | None = None
     """Where the risk is bounded by how the file was made, and so not measured: by what, in a sentence."""
 
+    _json_fields = """rows numeric sse sse_of il1s means variances quantiles correlations correlation_change
+        correlation_change_sd association_change marginals propensity linkage linkage_by_chance disclosure
+        disclosure_by_chance disclosure_excess unique knows intersection k unmeasured changed gone apart near bounded
+        verdict.risk=risk verdict.utility=utility"""
+
     @property
     def risk(self) -> str:
         """The risk in a plain sentence."""
@@ -288,39 +294,7 @@ class Comparison:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable; null for what is not known."""
-        measured = {
-            "rows": self.rows,
-            "numeric": self.numeric,
-            "sse": self.sse,
-            "sse_of": self.sse_of,
-            "il1s": self.il1s,
-            "means": self.means,
-            "variances": self.variances,
-            "quantiles": self.quantiles,
-            "correlations": self.correlations,
-            "correlation_change": self.correlation_change,
-            "correlation_change_sd": self.correlation_change_sd,
-            "association_change": self.association_change,
-            "marginals": self.marginals,
-            "propensity": self.propensity,
-            "linkage": self.linkage,
-            "linkage_by_chance": self.linkage_by_chance,
-            "disclosure": self.disclosure,
-            "disclosure_by_chance": self.disclosure_by_chance,
-            "disclosure_excess": self.disclosure_excess,
-            "unique": self.unique,
-            "knows": self.knows,
-            "intersection": self.intersection,
-            "k": self.k,
-            "unmeasured": self.unmeasured,
-            "changed": self.changed,
-            "gone": self.gone,
-            "apart": self.apart,
-            "near": self.near,
-            "bounded": self.bounded,
-        }
-        document = {name: _to_json_value(value) for name, value in measured.items()}
-        return {**document, "verdict": {"risk": self.risk, "utility": self.utility}}
+        return {name: _to_json_value(value) for name, value in super(Comparison, self).to_json().items()}
 
 
 def compare_release(
@@ -375,8 +349,8 @@ def _measure_comparison(
         sse=math.fsum(errors.values()) if errors else None,
         sse_of=errors,
         il1s=utility.compute_il1s(tables) if intruder.aligned else None,
-        means=utility.compute_means(tables),
-        variances=utility.compute_variances(tables),
+        means=utility.compare_columns(tables, utility.compute_mean),
+        variances=utility.compare_columns(tables, utility.compute_variance),
         quantiles=utility.compute_quantiles(tables),
         correlations=(before, after),
         correlation_change=change,

@@ -8,16 +8,15 @@ both bounds is named and not advised. Methods that hide by chance are tried once
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number, format_percent_at_most
+from discreet.json_fields import JsonSerializable
 from discreet.mechanisms.entropy import Entropy
 from discreet.numeric import as_int
 from discreet.sdc.comparison import Comparison, compare_release, find_worst_loss, score
-from discreet.sdc.methods.record_distance import Scale
 from discreet.sdc.table import ProtectedTable, Table, check_roles
 from discreet.suggestions import build_unknown_name_error
 
@@ -27,7 +26,7 @@ SWEEP_METHODS = (*DEFAULT_METHODS, "t-closeness")
 """The methods that can be tried. Generalised values and Anatomy's two tables have no correlations to compare."""
 LOSS_TOLERANCE = 0.05
 """Losses that differ by no more are held equal: so much, or more, is chance."""
-DEFAULT_RISK_LIMIT = 0.05
+RISK_LIMIT = 0.05
 """The greatest risk above chance that is called small."""
 MAX_LOSS = 1.0
 """A greater loss is of the worst grade: findings may well differ."""
@@ -43,7 +42,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class SweepPoint:
+class SweepPoint(JsonSerializable):
     """One method at one k: its loss and its risk, in the units of `Comparison`."""
 
     method: str
@@ -59,20 +58,11 @@ class SweepPoint:
     lost: str = "correlations"
     """The measure that the loss is of."""
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        document: dict[str, object] = {"method": self.method, "k": self.k, "loss": self.loss, "risk": self.risk}
-        return document | {"il1s": self.il1s, "linkage": self.linkage, "score": self.score, "lost": self.lost}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        names = ("method", "k", "loss", "risk", "il1s", "linkage", "score", "lost")
-        return cls(*(document[name] for name in names))
+    _json_fields = "method k loss risk il1s linkage score lost"
 
 
 @dataclass(frozen=True, slots=True)
-class SweepResult:
+class SweepResult(JsonSerializable):
     """The points that could be tried, by method and k, and the one to take, or the nearest where none is useful."""
 
     points: tuple[SweepPoint, ...]
@@ -103,18 +93,7 @@ class SweepResult:
         advice = f"{' and '.join(filter(None, (gives_away, differs)))}, so try other k, other methods or fewer columns"
         return f"No point is both {bounds}: nearest is {nearest}; {advice}."
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        points = [point.to_json() for point in self.points]
-        summary = {"useful": self.useful, "limit": self.limit, "words": self.words, "left_out": list(self.left_out)}
-        return {"points": points, "recommended": self.recommended.to_json(), **summary}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
-        points = tuple(map(SweepPoint.from_json, document["points"]))
-        recommended = SweepPoint.from_json(document["recommended"])
-        return cls(points, recommended, document["limit"], tuple(document["left_out"]))
+    _json_fields = "points recommended useful limit words left_out"
 
 
 def parse_ks(text: str) -> tuple[int, ...]:
@@ -159,7 +138,6 @@ class SweepTrial:
     table: Table
     quasi: tuple[str, ...]
     confidential: tuple[str, ...]
-    scale: Scale
     t: object
     entropy: Entropy | None
 
@@ -170,16 +148,16 @@ class SweepTrial:
 
         table, quasi, confidential, entropy = self.table, self.quasi, self.confidential, self.entropy
         if method == "mdav":
-            return mdav_id(table, k, quasi, scale=self.scale, entropy=entropy)
+            return mdav_id(table, k, quasi, entropy=entropy)
         if method == "mdav-swap":
-            return mdav_swap(table, k, quasi, confidential, scale=self.scale, entropy=entropy)
+            return mdav_swap(table, k, quasi, confidential, entropy=entropy)
         if method == "ir-swap":
             return ir_swap(table, k, confidential, entropy=entropy)
         return t_close(table, self.t, k, quasi, confidential, entropy=entropy)
 
     def compare(self, protected: ProtectedTable, k: int) -> Comparison:
         """The protected records compared with the originals."""
-        return compare_release(self.table, protected, self.quasi, self.confidential, scale=self.scale, k=k)
+        return compare_release(self.table, protected, self.quasi, self.confidential, k=k)
 
 
 def _build_point(method: str, k: int, comparison: Comparison, baseline: Comparison) -> SweepPoint:
@@ -200,15 +178,12 @@ def sweep_parameters(
     *,
     entropy: Entropy | None = None,
     progress: Progress | None = None,
-    scale: Scale = "domain",
     t: object = 2,
-    limit: float = DEFAULT_RISK_LIMIT,
 ) -> SweepResult:
     """Try every method at every k and recommend; t-closeness is tried at `t`. `progress(done, of)` follows each try."""
-
     quasi, confidential = check_roles(table, quasi, confidential, informed=False)
     tries = [(method, k) for method in check_methods(methods) for k in check_ks(ks)]
-    trial = SweepTrial(table.select((*quasi, *confidential)), quasi, confidential, scale, t, entropy)
+    trial = SweepTrial(table.select((*quasi, *confidential)), quasi, confidential, t, entropy)
     points: list[SweepPoint] = []
     baselines: dict[str, Comparison] = {}
     refused: dict[str, list[int]] = {}
@@ -223,7 +198,7 @@ def sweep_parameters(
     if not points:
         raise InvalidInput(f"nothing could be tried; {next(iter(refused))}")
     left_out = tuple(f"{reason} (k = {', '.join(map(str, refused_ks))})" for reason, refused_ks in refused.items())
-    return SweepResult(tuple(points), recommend_point(points, limit), limit, left_out)
+    return SweepResult(tuple(points), recommend_point(points, RISK_LIMIT), RISK_LIMIT, left_out)
 
 
 def recommend_point(points: Sequence[SweepPoint], limit: float) -> SweepPoint:

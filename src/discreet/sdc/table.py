@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,31 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Column = NDArray[np.generic]
 """A column as people write it: numbers, days, truth values, or objects."""
+
+
+@runtime_checkable
+class FetchableTable(Protocol):
+    """What DuckDB returns: a relation, or a connection with the rows of its last statement."""
+
+    def fetchnumpy(self) -> dict[str, NDArray[np.generic]]:
+        """Fetch all columns."""
+
+
+@runtime_checkable
+class DuckDBRelation(FetchableTable, Protocol):
+    """A relation of DuckDB, whose columns can be selected before they are fetched."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+
+    @property
+    def types(self) -> Sequence[object]:
+        """Their types, which are named as text."""
+
+    def project(self, expressions: str, /) -> DuckDBRelation:
+        """Select expressions."""
+
 
 ABSENT = -1
 """The place of a missing value."""
@@ -222,7 +247,7 @@ def read_table(
 def _read_columns(table: object) -> dict[str, Column]:
     if isinstance(table, Mapping):
         columns = {str(name): _read_one_dimensional(str(name), values) for name, values in table.items()}
-    elif hasattr(table, "fetchnumpy"):
+    elif isinstance(table, FetchableTable):
         columns = {name: _fill_masked(values) for name, values in _cast_wide_columns(table).fetchnumpy().items()}
     elif hasattr(table, "column_names") and hasattr(table, "column"):
         columns = {name: _read_arrow_column(table.column(name)) for name in table.column_names}
@@ -238,9 +263,11 @@ def _read_columns(table: object) -> dict[str, Column]:
     return columns
 
 
-def _cast_wide_columns(relation: Any) -> Any:
+def _cast_wide_columns(relation: FetchableTable) -> FetchableTable:
     """A DuckDB relation whose values come as they are: those that would be rounded to a float as text."""
-    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True)) if hasattr(relation, "types") else {}
+    if not isinstance(relation, DuckDBRelation):
+        return relation
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
     wide = {name for name, kind in kinds.items() if _is_wide(kind)}
     quoted = {name: '"' + name.replace('"', '""') + '"' for name in kinds}
     expressions = [f"{quoted[name]}::VARCHAR AS {quoted[name]}" if name in wide else quoted[name] for name in kinds]

@@ -162,17 +162,8 @@ def compute_deviation(values: Floats) -> float:
     return math.sqrt(square) if square > 0 else 0.0
 
 
-def compute_means(tables: MatchedTables) -> dict[str, BeforeAfter]:
-    """The mean of each numeric column, before and after."""
-    return _compute_before_after(tables, compute_mean)
-
-
-def compute_variances(tables: MatchedTables) -> dict[str, BeforeAfter]:
-    """The variance of each numeric column, before and after."""
-    return _compute_before_after(tables, compute_variance)
-
-
-def _compute_before_after(tables: MatchedTables, compute: Callable[[Floats], float]) -> dict[str, BeforeAfter]:
+def compare_columns(tables: MatchedTables, compute: Callable[[Floats], float]) -> dict[str, BeforeAfter]:
+    """A number of each numeric column, before and after."""
     return {name: (compute(tables.before[name].values), compute(tables.after[name].values)) for name in tables.numeric}
 
 

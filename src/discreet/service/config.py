@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated
 
 from discreet.client.transport import is_loopback
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number
 from discreet.schema import yaml
-from discreet.schema.yaml import MAX_CHARACTERS, MappingKeys, Node, read_document
+from discreet.schema.yaml import MAX_CHARACTERS, Node, read_document
 
-CONFIG_KEYS = MappingKeys(
-    (
-        *("datasets", "address", "port", "workers", "store", "ledger", "folder", "url", "tls", "insecure"),
-        *("deadline", "padding", "hung", "limits"),
-    ),
-    ("datasets",),
-)
-LIMIT_KEYS = MappingKeys(("body", "prior", "bins", "rate", "burst", "together", "previews", "least"))
-DATASET_KEYS = MappingKeys(("schema", "deadline", "jobs"), ("schema",))
-TLS_KEYS = MappingKeys(("certificate", "key"), ("certificate", "key"))
 MIN_DEADLINE, MAX_DEADLINE = 0.01, 3600.0
 MIN_HUNG = 2.0
 MAX_WORKERS = 64
 INTEGER_PATTERN = re.compile("-?[0-9]{1,9}")
 URL_PATTERN = re.compile(r"https?://([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
-Read = TypeVar("Read")
+
+
+def _read_seconds(node: Node, subject: str) -> float:
+    return float(yaml.expect_number(node, subject))
+
+
+def _read_integer(node: Node, subject: str) -> int:
+    text = yaml.expect_text(node, subject)
+    if not INTEGER_PATTERN.fullmatch(text):
+        raise InvalidInput(f"{subject} must be a whole number such as 8443, got {text[:40]!r}")
+    return int(text)
+
+
+def _read_path(node: Node, subject: str) -> Path:
+    return Path(yaml.expect_text(node, subject))
+
+
+def _read_url(node: Node, subject: str) -> str:
+    return yaml.expect_text(node, subject).rstrip("/")
+
+
+Text = Annotated[str, yaml.expect_text]
+File = Annotated[Path, _read_path]
+Count = Annotated[int, yaml.expect_positive_integer]
+Seconds = Annotated[float, _read_seconds]
+Flag = Annotated[bool, yaml.expect_boolean]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +57,14 @@ class Limits:
     `least` is the least epsilon of a question: what is stored for good is bounded by the budget over it.
     """
 
-    body: int = 65_536
-    prior: int = 4_096
-    bins: int = 4_096
-    rate: float = 20.0
-    burst: int = 40
-    together: int = 32
-    previews: float = 20.0
-    least: Fraction = Fraction(1, 10_000)
+    body: Count = 65_536
+    prior: Count = 4_096
+    bins: Count = 4_096
+    rate: Seconds = 20.0
+    burst: Count = 40
+    together: Count = 32
+    previews: Seconds = 20.0
+    least: Annotated[Fraction, yaml.expect_number] = Fraction(1, 10_000)
 
     def __post_init__(self) -> None:
         """Refuse limits that let nothing through."""
@@ -66,9 +81,9 @@ class DatasetConfig:
     `jobs` None means as its engine needs: yes on Spark.
     """
 
-    schema: Path
-    deadline: float
-    jobs: bool | None = None
+    schema: File
+    deadline: Seconds = 1.0
+    jobs: Annotated[bool | None, yaml.expect_boolean] = None
 
     def __post_init__(self) -> None:
         """Refuse a deadline that nobody would wait for."""
@@ -79,30 +94,30 @@ class DatasetConfig:
 class TLS:
     """The files of a certificate and its key."""
 
-    certificate: Path
-    key: Path
+    certificate: File
+    key: File
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """The configuration of a service; without a `ledger` each data set has its own."""
 
-    datasets: tuple[DatasetConfig, ...]
-    folder: Path
-    store: str
-    address: str = "127.0.0.1"
-    port: int = 8000
-    workers: int = 2
-    ledger: str | None = None
-    url: str | None = None
+    datasets: Annotated[tuple[DatasetConfig, ...], yaml.expect_list]
+    address: Text = "127.0.0.1"
+    port: Annotated[int, _read_integer] = 8000
+    workers: Count = 2
+    store: Text = "service.db"
+    ledger: Annotated[str | None, yaml.expect_text] = None
+    folder: File = Path("service")
+    url: Annotated[str | None, _read_url] = None
     """The address at which analysts reach it, for code that the console shows; None where that is its own."""
-    tls: TLS | None = None
-    insecure: bool = False
-    deadline: float = 1.0
-    padding: bool = True
-    hung: float = 60.0
+    tls: Annotated[TLS | None, partial(yaml.read_fields, TLS)] = None
+    insecure: Flag = False
+    deadline: Seconds = 1.0
+    padding: Flag = True
+    hung: Seconds = 60.0
     """Seconds without a heartbeat after which a process is killed and another takes its place."""
-    limits: Limits = field(default_factory=Limits)
+    limits: Annotated[Limits, partial(yaml.read_fields, Limits)] = Limits()
 
     def __post_init__(self) -> None:
         """Refuse numbers out of range, and an address that others reach without TLS unless `insecure` says so."""
@@ -141,68 +156,18 @@ def read_config(path: str | Path) -> Config:
     """Read a configuration; relative paths in it start from its folder."""
     file = Path(path).absolute()
     document = read_document(yaml.read_text_file(file, "the configuration", MAX_CHARACTERS), "configuration")
-    pairs = yaml.expect_closed_mapping(document, "the configuration", CONFIG_KEYS)
-    folder = file.parent
-    deadline = _read_optional(pairs, "deadline", _read_seconds, 1.0)
-    return Config(
-        datasets=tuple(
-            _read_dataset(node, folder, deadline) for node in yaml.expect_list(pairs["datasets"], "datasets")
-        ),
-        folder=folder / _read_optional(pairs, "folder", yaml.expect_text, "service"),
-        store=_resolve_address(_read_optional(pairs, "store", yaml.expect_text, "service.db"), folder),
-        address=_read_optional(pairs, "address", yaml.expect_text, "127.0.0.1"),
-        port=_read_optional(pairs, "port", _read_integer, 8000),
-        workers=_read_optional(pairs, "workers", yaml.expect_positive_integer, 2),
-        ledger=None if "ledger" not in pairs else _resolve_address(yaml.expect_text(pairs["ledger"], "ledger"), folder),
-        url=None if "url" not in pairs else yaml.expect_text(pairs["url"], "url").rstrip("/"),
-        tls=None if "tls" not in pairs else _read_tls(pairs["tls"], folder),
-        insecure=_read_optional(pairs, "insecure", yaml.expect_boolean, False),
-        deadline=deadline,
-        padding=_read_optional(pairs, "padding", yaml.expect_boolean, True),
-        hung=_read_optional(pairs, "hung", _read_seconds, 60.0),
-        limits=_read_limits(pairs.get("limits", {})),
+    values, folder = yaml.read_values(Config, document, "the configuration"), file.parent
+    common = {"deadline": values["deadline"]} if "deadline" in values else {}
+    entries = [yaml.read_values(DatasetConfig, node, "an entry of datasets") for node in values["datasets"]]
+    datasets = tuple(DatasetConfig(**common | entry | {"schema": folder / entry["schema"]}) for entry in entries)
+    config = Config(**values | {"datasets": datasets})
+    return replace(
+        config,
+        store=_resolve_address(config.store, folder),
+        ledger=None if config.ledger is None else _resolve_address(config.ledger, folder),
+        folder=folder / config.folder,
+        tls=None if config.tls is None else TLS(folder / config.tls.certificate, folder / config.tls.key),
     )
-
-
-def _read_optional(pairs: Mapping[str, Node], key: str, read: Callable[[Node, str], Read], default: Read) -> Read:
-    return read(pairs[key], key) if key in pairs else default
-
-
-def _read_dataset(node: Node, folder: Path, deadline: float) -> DatasetConfig:
-    pairs = yaml.expect_closed_mapping(node, "an entry of datasets", DATASET_KEYS)
-    jobs = None if "jobs" not in pairs else yaml.expect_boolean(pairs["jobs"], "jobs")
-    schema = folder / yaml.expect_text(pairs["schema"], "schema")
-    return DatasetConfig(schema, _read_optional(pairs, "deadline", _read_seconds, deadline), jobs)
-
-
-def _read_tls(node: Node, folder: Path) -> TLS:
-    pairs = yaml.expect_closed_mapping(node, "tls", TLS_KEYS)
-    return TLS(*(folder / yaml.expect_text(pairs[name], name) for name in TLS_KEYS.allowed))
-
-
-def _read_limits(node: Node) -> Limits:
-    pairs = yaml.expect_closed_mapping(node, "limits", LIMIT_KEYS)
-    integers = {
-        name: yaml.expect_positive_integer(pairs[name], name)
-        for name in pairs
-        if name not in {"rate", "previews", "least"}
-    }
-    defaults = Limits()
-    seconds = {
-        name: _read_optional(pairs, name, _read_seconds, getattr(defaults, name)) for name in ("rate", "previews")
-    }
-    return Limits(**integers, **seconds, least=_read_optional(pairs, "least", yaml.expect_number, defaults.least))
-
-
-def _read_seconds(node: Node, what: str) -> float:
-    return float(yaml.expect_number(node, what))
-
-
-def _read_integer(node: Node, what: str) -> int:
-    text = yaml.expect_text(node, what)
-    if not INTEGER_PATTERN.fullmatch(text):
-        raise InvalidInput(f"{what} must be a whole number such as 8443, got {text[:40]!r}")
-    return int(text)
 
 
 def _resolve_address(address: str, folder: Path) -> str:

@@ -22,8 +22,8 @@ from discreet.datasets.dataset_dir import DatasetDir, FolderHeads, generate_iden
 from discreet.errors import DiscreetError, InvalidInput, Unavailable, Unsupported
 from discreet.ledger import Ledger
 from discreet.ledger.connect import find_file_identity
-from discreet.ledger.database import DATABASE_REPLACED, FILE_MISSING, FILE_REPLACED
 from discreet.ledger.sqlite import NO_FILE
+from discreet.ledger.storage import DATABASE_REPLACED, FILE_MISSING, FILE_REPLACED
 from discreet.schema import Schema, load_schema
 from discreet.schema.schema import SourceAddress
 from discreet.service import monitoring

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
@@ -207,15 +207,14 @@ def _format_labels(names: tuple[str, ...], label: str) -> str:
     return "{" + ",".join(f'{name}="{value}"' for name, value in zip(names, values, strict=True)) + "}"
 
 
-def write_event(event: str, stream: TextIO | None = None, **fields: object) -> None:
+def write_event(event: str, **fields: object) -> None:
     """Write one line of JSON to stderr, with only the fields that a log may hold."""
     line: dict[str, object] = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event}
     line["process"] = os.getpid()
     line |= {name: fields[name] for name in LOG_FIELDS if fields.get(name) is not None}
-    output = sys.stderr if stream is None else stream
     with suppress(OSError):  # a log that cannot be written, as on a full disk, costs no reply
-        output.write(json.dumps(line) + "\n")  # at once: other processes write there too
-        output.flush()
+        sys.stderr.write(json.dumps(line) + "\n")  # at once: other processes write there too
+        sys.stderr.flush()
 
 
 def format_error_location(error: BaseException) -> str:

@@ -5,18 +5,35 @@ The JSON of replies is that of the command line.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Mapping
+from fractions import Fraction
+from functools import reduce
+from inspect import getsource
+from operator import or_
 from pathlib import Path
-from typing import Any, Literal
+from types import UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from discreet.answers.explain import AccuracyForRows
+from discreet.custodian.preview import Preview, StatedPrior
+from discreet.json_fields import JsonWritable, list_json_fields
+from discreet.ledger.charge import Balance, Entry
+from discreet.planner.dp_comparison import DpComparison
+from discreet.planner.plan import Candidate
+from discreet.privacy.cost import PrivacyCost, SubAccount
+from discreet.privacy.guarantee import Guarantee
+from discreet.schema import Budget
 from discreet.service.problems import MEDIA_TYPE, PROBLEM_TYPES, HttpProblem, ProblemDocument
+from discreet.service.store.stored_answers import SavedPrior
+from discreet.service.store.tokens import Token
 
 OpenApiObject = dict[str, Any]
 """A part of the document, as FastAPI takes and returns it."""
@@ -25,7 +42,7 @@ Cell = int | float | bool | str | None
 
 def _build_document(name: str, words: str, /, **types: object) -> type[BaseModel]:
     """Build the model of a reply that is no more than its fields."""
-    fields: dict[str, Any] = {field: (kind, ...) for field, kind in types.items()}
+    fields: dict[str, Any] = {field: kind if type(kind) is tuple else (kind, ...) for field, kind in types.items()}
     return create_model(name, __doc__=words, **fields)
 
 
@@ -41,22 +58,63 @@ class SessionDocument(BaseModel):
     left: str
 
 
-class GuaranteeDocument(BaseModel):
-    """What is promised, to whom."""
+def _describe_reply(kind: type[JsonWritable], name: str, sentence: str = "", /, **more: object) -> type[BaseModel]:
+    """Build the model of a reply that is a value as JSON, and more; its fields are described by their docstrings."""
+    fields: dict[str, object] = {}
+    hints, words = get_type_hints(kind), _list_docstrings(kind)
+    for item in list_json_fields(cast(type, kind)):
+        member = getattr(kind, item.attribute)
+        function = member.fget if isinstance(member, property) else member
+        hint = get_type_hints(function)["return"] if callable(function) else hints[item.attribute]
+        default = Field(None if item.skips_empty else ..., description=words.get(item.attribute))
+        json_type: Any = _get_json_type(hint)
+        fields.setdefault(item.path[0], (dict[str, json_type] if item.path[1:] else json_type, default))
+    return _build_document(name, sentence or (kind.__doc__ or "").split("\n")[0], **fields, **more)
 
-    model_config = ConfigDict(extra="allow")
-    model: str
+
+def _list_docstrings(kind: type) -> dict[str, str]:
+    """The docstrings of fields and properties, by their names."""
+    (definition,) = ast.parse(getsource(kind)).body
+    body = cast(ast.ClassDef, definition).body
+    words = {}
+    for statement, after in zip(body, [*body[1:], ast.Pass()], strict=True):
+        if isinstance(statement, ast.FunctionDef):
+            words[statement.name] = ast.get_docstring(statement)
+        elif isinstance(statement, ast.AnnAssign) and isinstance(after, ast.Expr):
+            words[ast.unparse(statement.target)] = ast.literal_eval(after.value)
+    return {name: " ".join(text.split()) for name, text in words.items() if text}
 
 
-class BalanceDocument(BaseModel):
-    """What is spent and left of one account in one model; without an analyst it is the data set's."""
+def _get_json_type(hint: Any) -> Any:
+    """The type that values of a type have as JSON."""
+    origin, parts = get_origin(hint), tuple(map(_get_json_type, get_args(hint)))
+    if hint in (Fraction, Path):
+        return str
+    if isinstance(hint, type) and issubclass(hint, JsonWritable):
+        return VALUE_DOCUMENTS[hint]
+    if origin in (Union, UnionType):
+        return reduce(or_, parts)
+    if origin is tuple:
+        entry: Any = reduce(or_, (part for part in parts if part is not ...))
+        return list[entry]
+    return dict[str, parts[1]] if origin is Mapping else hint  # type: ignore[valid-type]
 
-    model: str
-    analyst: str | None
-    spent: dict[str, str | None]
-    cap: dict[str, str]
-    left: str
-    flags: list[str]
+
+VALUE_DOCUMENTS: dict[type[JsonWritable], type[BaseModel]] = {
+    Guarantee: _describe_reply(Guarantee, "GuaranteeDocument", "What is promised, to whom.")
+}
+"""The models of values that are parts of others."""
+for value_kind, value_name in {
+    Budget: "CapDocument",
+    Balance: "BalanceDocument",
+    PrivacyCost: "SpendDocument",
+    SubAccount: "PartDocument",
+    Candidate: "CandidateDocument",
+    AccuracyForRows: "AccuracyForRowsDocument",
+    DpComparison: "ComparedWithDpDocument",
+}.items():
+    VALUE_DOCUMENTS[value_kind] = _describe_reply(value_kind, value_name)
+GuaranteeDocument, BalanceDocument = VALUE_DOCUMENTS[Guarantee], VALUE_DOCUMENTS[Balance]
 
 
 class AnswerDocument(BaseModel):
@@ -96,8 +154,8 @@ class AnswerDocument(BaseModel):
     stored: bool
     entry: int | None
     spent_so_far: dict[str, str | None]
-    guarantee: GuaranteeDocument
-    cost: GuaranteeDocument
+    guarantee: GuaranteeDocument  # type: ignore[valid-type]
+    cost: GuaranteeDocument  # type: ignore[valid-type]
     ranges: list[dict[str, Any]] = Field(default_factory=list, description="The counts of ranges that were asked for.")
     population: list[dict[str, Any]] = Field(default_factory=list, description="The same for the population.")
 
@@ -109,106 +167,41 @@ class SessionAnswerDocument(AnswerDocument):
     left: str
 
 
-class ComparedWithDpDocument(BaseModel):
-    """What an individual-dp question would be as a dp question of the same epsilon, and which of the two to prefer."""
-
-    mechanism: str = Field(description="The mechanism that plain differential privacy would use.")
-    accuracy: str = Field(description="Its stated accuracy, in ranks.")
-    expected_error: float = Field(description="Its expected error, if the rows are spread evenly over the bounds.")
-    own_error: float = Field(description="The expected error of individual DP on the same rows.")
-    prefer: str = Field(description="dp or individual-dp: the model with the smaller expected error.")
-    words: str = Field(description="Which to prefer and why, in a sentence.")
-
-
-class PreviewDocument(BaseModel):
-    """A preview: the JSON of `discreet preview --json`."""
-
-    model_config = ConfigDict(extra="allow")
-    rehearsal: bool
-    question: str
-    mechanism: str
-    expected_error: float | None
-    prior_error: float | None
-    reason: str
-    accuracy: str
-    accuracy_by_rows: list[dict[str, Any]] = Field(
-        default_factory=list,
-        description="How the accuracy depends on the number of rows selected, where that number is not public.",
-    )
-    candidates: list[dict[str, Any]]
-    guarantee: GuaranteeDocument
-    cost: GuaranteeDocument
-    times: int
-    warnings: list[str]
-    stored_epsilon: str | None
-    reuse: Literal["", "own", "shared", "degraded"] = Field(
-        description="Which stored answer would be told: your own, another analyst's, or another's with noise added."
-    )
-    pictured: bool = Field(description="Whether the answer will have a picture.")
-    error_of: str = Field(description="What the expected error is of; empty where it is 0 or not known.")
-    prior_use: str = Field(description="How the prior would be used, in a sentence; empty where none would.")
-    compared_with_dp: ComparedWithDpDocument | None = Field(
-        default=None, description="Plain differential privacy beside an individual-dp question; null for other models."
-    )
-    budget: list[BalanceDocument]
-
-
+PreviewDocument = _describe_reply(
+    Preview, "PreviewDocument", "A preview: the JSON of `discreet preview --json`.", rehearsal=bool
+)
 PictureDocument = _build_document(
     "PictureDocument", "Prior, noise and posterior as a Vega-Lite specification.", spec=dict[str, Any]
 )
 
 
-class PriorDocument(BaseModel):
-    """A prior as the planner reads it: cells and their probabilities."""
-
-    numeric: bool
-    points: list[float | str]
-    probabilities: list[float]
-    names: list[str] | None
-    mean: float | str | None
-    interval_95: list[float | str] | None
-    text: str
-
-
-class SavedPriorDocument(BaseModel):
-    """A prior that is kept."""
-
-    name: str
-    text: str
-    note: str
-
-
+PriorDocument = _describe_reply(StatedPrior, "PriorDocument")
+SavedPriorDocument = _describe_reply(SavedPrior, "SavedPriorDocument")
 SavedPriorsDocument = _build_document(
-    "SavedPriorsDocument", "All priors that you keep.", priors=list[SavedPriorDocument]
+    "SavedPriorsDocument",
+    "All priors that you keep.",
+    priors=list[SavedPriorDocument],  # type: ignore[valid-type]
 )
 
 
 BudgetDocument = _build_document(
-    "BudgetDocument", "What is spent and left.", dataset=str, analyst=str | None, budget=list[BalanceDocument]
+    "BudgetDocument",
+    "What is spent and left.",
+    dataset=str,
+    analyst=str | None,
+    budget=list[BalanceDocument],  # type: ignore[valid-type]
 )
 
 
-class EntryDocument(BaseModel):
-    """One line of the history, and the ids of the answers that belong to it."""
-
-    entry: int
-    kind: str
-    at: str
-    snapshot: str
-    analyst: str | None
-    query: str | None
-    model: str | None
-    epsilon: str | None
-    spend: dict[str, str] | None
-    part: dict[str, Any] | None
-    answers: list[str]
-
-
-class HistoryDocument(BaseModel):
-    """A page of what was asked, the latest first; `next`, if there is more, is `before` for the page after it."""
-
-    history: list[EntryDocument]
-    next: int | None
+EntryDocument = _describe_reply(
+    Entry, "EntryDocument", "One line of the history, and the ids of the answers that belong to it.", answers=list[str]
+)
+HistoryDocument = _build_document(
+    "HistoryDocument",
+    "A page of what was asked, the latest first; `next`, if there is more, is `before` for the page after it.",
+    history=list[EntryDocument],  # type: ignore[valid-type]
+    next=int | None,
+)
 
 
 class DataSetLine(BaseModel):
@@ -259,25 +252,11 @@ class JobDocument(BaseModel):
 JobsDocument = _build_document("JobsDocument", "The latest jobs.", jobs=list[JobDocument])
 
 
-class TokenDocument(BaseModel):
-    """A token, without its secret."""
-
-    id: str
-    analyst: str
-    role: str
-    created: float
-    expires: float
-    revoked: float | None
-    valid: bool
-
-
-class NewTokenDocument(TokenDocument):
-    """A token with its secret, which is told this once."""
-
-    token: str
-
-
-TokensDocument = _build_document("TokensDocument", "Every token there ever was.", tokens=list[TokenDocument])
+TokenDocument = _describe_reply(Token, "TokenDocument", valid=bool)
+NewTokenDocument = _describe_reply(
+    Token, "NewTokenDocument", "A token with its secret, which is told this once.", valid=bool, token=str
+)
+TokensDocument = _build_document("TokensDocument", "Every token there ever was.", tokens=list[TokenDocument])  # type: ignore[valid-type]
 
 
 class GrantDocument(BaseModel):

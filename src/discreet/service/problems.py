@@ -18,6 +18,7 @@ from discreet.errors import (
     Unavailable,
     Unsupported,
 )
+from discreet.json_fields import JsonWritable
 from discreet.suggestions import find_similar_names
 
 MEDIA_TYPE = "application/problem+json"
@@ -26,7 +27,7 @@ MAX_DETAIL_LENGTH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemType:
+class ProblemType(JsonWritable):
     """One line of the catalogue; `error` is the library's own class where the command line knows it too."""
 
     name: str
@@ -34,14 +35,12 @@ class ProblemType:
     title: str
     error: type[DiscreetError] | None = None
 
+    _json_fields = "type=uri title status"
+
     @property
     def uri(self) -> str:
         """The identifier of the type, for programs."""
         return f"/problems/{self.name}"
-
-    def to_json(self) -> dict[str, object]:
-        """Write what all problems of the type have in common."""
-        return {"type": self.uri, "title": self.title, "status": self.status}
 
 
 PROBLEM_TYPES = (

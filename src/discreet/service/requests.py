@@ -24,8 +24,8 @@ from discreet.planner.domain_partition import LARGE_REPLY_NUMBERS, serialize_lar
 from discreet.planner.options import NOISE_OPTIONS, OPTION_READERS, QueryOptions, check_epsilon, read_query_options
 from discreet.priors.syntax import is_weights_text
 from discreet.privacy.guarantee import Guarantee
-from discreet.query.query import Query
-from discreet.query.validate import count_answer_numbers, parse_question
+from discreet.query import parse_question
+from discreet.query.query import Query, count_answer_numbers
 from discreet.release.manifest import find_next_release_number
 from discreet.release.methods import ReleaseMethod, SyntheticRecipe
 from discreet.schema import Schema
@@ -370,9 +370,10 @@ def publish_in_folder(
 ) -> dict[str, object]:
     """Make a release in a folder; return its JSON, with file names instead of paths."""
     name = f"{custodian.schema.name}-{find_next_release_number(DatasetDir(custodian.schema))}"
-    output = folder / ("columns" if body.list_sent().get("apart") else f"{name}.{body.format}")
+    method = body.build()
+    output = folder / ("columns" if method.is_apart else f"{name}.{body.format}")
     report = folder / f"{name}-report.html" if body.report else None
-    release = custodian.publish(body.build(), output, report=report, progress=progress, key=key)
+    release = custodian.publish(method, output, report=report, progress=progress, key=key)
     document = release.to_json()
     document["files"] = [str(file.relative_to(folder)) for file in release.files]
     document["manifest_file"] = str(release.manifest_file.relative_to(folder))

@@ -27,9 +27,8 @@ from types import FrameType
 
 from discreet.client.transport import format_url
 from discreet.custodian import Custodian
-from discreet.custodian.status import find_current_snapshot
 from discreet.datasets.dataset_dir import generate_identifier, open_bound_ledger
-from discreet.datasets.registration import Progress, ignore_stage
+from discreet.datasets.integrity import Progress, find_current_snapshot, ignore_stage
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.service import monitoring, worker
 from discreet.service.config import TLS, Config

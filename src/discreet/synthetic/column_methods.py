@@ -25,8 +25,8 @@ from discreet.estimation.hierarchical_counts import (
 )
 from discreet.mechanisms.distribution import Distribution, PowerFactors
 from discreet.mechanisms.entropy import Entropy
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.mechanisms.noise import Noise
-from discreet.mechanisms.selection_scores import Selection
 from discreet.priors.prior import Prior
 from discreet.schema import Column
 from discreet.sdc.methods.record_distance import compute_semantic_distances, order_depth_first

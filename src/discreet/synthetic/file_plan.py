@@ -11,6 +11,7 @@ from typing import Any
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_number
+from discreet.json_fields import JsonSerializable
 from discreet.mechanisms.discrete_gaussian import MAX_SIGMA
 from discreet.planner.candidates import find_rho
 from discreet.planner.public_facts import StructuralZeros
@@ -169,21 +170,34 @@ UNINFORMATIVE_ERROR = 0.2
 """An expected error, in widths of the domain or shares of the rows, that knowing the domain alone nearly reaches."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SyntheticPlan:
-    """How a file is made, what it costs, and for every column its method and expected error.
+@dataclass(frozen=True, slots=True)
+class SyntheticEstimate(JsonSerializable):
+    """What a private file would promise, and for every column its method and expected error.
 
     `errors` are expected distances between the released and the exact distribution of a column: of numbers in widths of
-    the domain, of names the share of rows that would have to change. `method_plan` is the plan of the method's kind.
+    the domain, of names the share of rows that would have to change.
     """
 
     method: str
-    method_plan: Any
-    budget: PrivacyBudget
     guarantee: Guarantee
     errors: Mapping[str, float]
     column_methods: Mapping[str, str]
     warnings: tuple[str, ...] = ()
+
+    _json_fields = "method guarantee made=column_methods expected_error=errors warnings"
+
+    @property
+    def error(self) -> float:
+        """The mean error over the columns."""
+        return sum(self.errors.values()) / len(self.errors)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SyntheticPlan(SyntheticEstimate):
+    """How a file is made, and what it costs; `method_plan` is the plan of the method's kind."""
+
+    method_plan: Any
+    budget: PrivacyBudget
 
     @property
     def privacy_cost(self) -> PrivacyCost:
@@ -191,20 +205,6 @@ class SyntheticPlan:
         if self.budget.is_pure:
             return PrivacyCost(self.budget.epsilon, self.budget.epsilon**2 / 2)
         return PrivacyCost(gaussian_rho=self.budget.rho)
-
-    @property
-    def error(self) -> float:
-        """The mean error over the columns."""
-        return sum(self.errors.values()) / len(self.errors)
-
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        payload: dict[str, object] = {
-            "method": self.method,
-            "guarantee": self.guarantee.to_json(),
-            "made": dict(self.column_methods),
-        }
-        return payload | {"expected_error": dict(self.errors), "warnings": list(self.warnings)}
 
 
 def plan_synthetic_file(
@@ -250,7 +250,7 @@ def _build_synthetic_plan(
         guarantee = Guarantee.dp(budget.epsilon, NEIGHBOR_RELATION)
     else:
         guarantee = Guarantee.zcdp(budget.rho, NEIGHBOR_RELATION)
-    return SyntheticPlan(method, method_plan, budget, guarantee, errors, column_methods)
+    return SyntheticPlan(method, guarantee, errors, column_methods, method_plan=method_plan, budget=budget)
 
 
 MethodPlan = tuple[Any, Mapping[str, float], Mapping[str, str]]

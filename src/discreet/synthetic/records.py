@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.entropy import Entropy
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.mechanisms.noise import Noise
-from discreet.mechanisms.selection_scores import Selection
 from discreet.query.scan import BinKey, RankRuns
 from discreet.schema import Column
 from discreet.sdc.methods.record_distance import compute_semantic_distances, order_depth_first

@@ -141,3 +141,38 @@ def test_a_dictionary_has_plain_values(custodian: Custodian) -> None:
 def test_an_exact_number_as_a_plain_one(value: Fraction | None, plain: object) -> None:
     assert as_plain_number(value) == plain
     assert type(as_plain_number(value)) is type(plain)
+
+
+def build_reply_document() -> dict[str, Any]:
+    guarantee = {"model": "dp", "epsilon": "1", "unit": "row", "neighbours": "add-remove", "assumptions": []}
+    texts = dict.fromkeys(("question", "mechanism", "accuracy", "meaning", "missed_accuracy", "prior_use"), "text")
+    rows = {"columns": ["n"], "numbers": ["n"], "dates": [], "rows": [{"n": 3}], "intervals_95": [{"n": [1, 5]}]}
+    more = {"posteriors": None, "reconciled": None, "shaped_by_prior": False, "warning": None, "stored": False}
+    return texts | rows | more | {"entry": 2, "spent_so_far": {"dp": "1/3"}, "guarantee": guarantee, "cost": guarantee}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spent_so_far": {"dp": "1e5000"}},
+        {"spent_so_far": {"dp": 1}},
+        {"rows": [{}]},
+        {"rows": []},
+        {"rows": 5},
+        {"intervals_95": []},
+        {"intervals_95": [{"m": None}]},
+        {"posteriors": [{}]},
+        {"numbers": ["m"]},
+        {"columns": [["n"]]},
+        {"meaning": ["text"]},
+        {"question": 3},
+        {"warning": {"n": 1}},
+        {"accuracy": None},
+        {"prior_use": [1]},
+    ],
+)
+def test_a_reply_that_is_no_answer_is_refused_as_it_is_read(change: dict[str, Any]) -> None:
+    """Whoever sends it: it would be an error of another kind as the answer is shown, or take all time and memory."""
+    assert str(Answer.from_json(build_reply_document()))
+    with pytest.raises((LookupError, TypeError, ValueError)):
+        Answer.from_json(build_reply_document() | change)

@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet import Custodian, InvalidInput, Prior
-from discreet.answers import build
+from discreet.answers import explain
 from discreet.answers.answer import Answer, ReconciledRows
 from discreet.answers.reconciled_counts import COUNT_STEP, INTEGER_NOISE_VARIANCE, check_plan_constraints
 from discreet.custodian import measure
@@ -59,7 +59,7 @@ def answer_from_counts(query_plan: Plan, exact: Sequence[int], seed: int, stated
     assert isinstance(measurement, AdditiveNoise)
     noise = measurement.noise.sample_units(len(exact), Stream(seed))[:, 0]
     released_numbers = tuple(((int(count + shift),),) for count, shift in zip(exact, noise, strict=True))
-    return build.build_answer(
+    return explain.build_answer(
         query_plan,
         NoisyResult(tuple(query_plan.list_cells()), released_numbers),
         "a question",
@@ -89,7 +89,7 @@ def answer_from_inputs(query_plan: Plan, secret: ExactInputs, seed: int) -> Answ
     """The reply to a plan that has read its table, with noise from a seed."""
     with patch.object(measure, "SYSTEM", Stream(seed)):
         released = sample_noisy_outputs(query_plan, secret)
-    return build.build_answer(query_plan, released, "a question", query_plan.epsilon, 1, {})
+    return explain.build_answer(query_plan, released, "a question", query_plan.epsilon, 1, {})
 
 
 def draw_units(rows: int, count: int, seed: int) -> small_tables.Units:

@@ -12,7 +12,7 @@ import pytest
 from test_console_pages import Browser
 
 from discreet import Answer
-from discreet.answers import build
+from discreet.answers import explain
 from discreet.answers.reconciled_counts import CountSums
 from discreet.custodian.measure import read_exact_inputs, sample_noisy_outputs
 from discreet.planner.planner import plan
@@ -52,7 +52,7 @@ def draw_answers(question: str, sparse: bool, epsilon: Fraction, count: int, row
         query_plan, build_pay_source(declared_schema, sparse, rows), cells, query_plan.query.where
     )
     noisy_outputs = (sample_noisy_outputs(query_plan, secret) for _ in range(count))
-    return [build.build_answer(query_plan, outputs, question, build.FREE, None, {}) for outputs in noisy_outputs]
+    return [explain.build_answer(query_plan, outputs, question, explain.FREE, None, {}) for outputs in noisy_outputs]
 
 
 def sum_counts(answer: Answer) -> tuple[float, float]:

@@ -15,14 +15,14 @@ from scipy.stats import binom
 
 from discreet import Answer, Custodian, Unsupported
 from discreet.answers.answer import ALL_KEYS, Interval, PopulationEstimate
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.cli.screens import render_answer
 from discreet.custodian.measure import measure_plan, read_exact_inputs, sample_noisy_outputs
 from discreet.measurements.contribution_bounds import NOT_STATED
 from discreet.measurements.threshold import ThresholdedCount
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.planner.planner import plan
-from discreet.query.validate import parse_question
+from discreet.query import parse_question
 
 DRAWS = 200
 SCHEMA = """

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from discreet import BudgetExceeded, Custodian, InvalidInput, Ledger, Prior, Unavailable, Unsupported
-from discreet.planner.plan import Plan
+from discreet.custodian.measure import ExactInputs, sample_noisy_outputs
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.sample import write_registry
 from support import temporary_folders
 from support.seeded_entropy import cache
@@ -359,7 +360,7 @@ def test_what_fails_while_rows_are_read_stays_charged(
         raise Unavailable("the source did not answer")
 
     with monkeypatch.context() as while_away:
-        while_away.setattr("discreet.custodian.custodian.measure_plan", fail_to_read)
+        while_away.setattr("discreet.custodian.custodian.scan_rows", fail_to_read)
         with pytest.raises(Unavailable, match="what was charged stays charged"):
             people_custodian.answer(COUNT, epsilon=1, analyst="ann", key="k")
         assert get_spent_epsilon(people_custodian) == get_spent_epsilon(people_custodian, "ann") == 1
@@ -503,20 +504,20 @@ def test_a_reply_is_a_function_of_the_noisy_totals(tmp_path: Path, monkeypatch: 
         ("SELECT STDDEV(age), COUNT(*) FROM people WHERE sex = 'F'", {"epsilon": Fraction(1, 2)}),
         (MEAN, {"epsilon": Fraction(1, 4), "prior": "normal(60, 9)"}),
     ]
-    real, recorded_outputs, unmatched_plans = Custodian._measure_plan, [], []
+    real, recorded_outputs, unmatched_plans = sample_noisy_outputs, list[NoisyResult](), []
 
-    def record_totals(custodian: Custodian, query_plan: Plan) -> str:
-        recorded_outputs.append(real(custodian, query_plan))
+    def record_totals(query_plan: Plan, exact_inputs: ExactInputs) -> NoisyResult:
+        recorded_outputs.append(real(query_plan, exact_inputs))
         return recorded_outputs[-1]
 
-    def replay_totals(custodian: Custodian, query_plan: Plan) -> str:
-        real(custodian, query_plan)
+    def replay_totals(query_plan: Plan, exact_inputs: ExactInputs) -> NoisyResult:
+        real(query_plan, exact_inputs)
         return recorded_outputs.pop(0)
 
     for first in (1, 400):  # fewer rows than were expected, and as many
         documents = []
         for rows, draw in ((first, record_totals), (401 - first, replay_totals)):
-            monkeypatch.setattr(Custodian, "_measure_plan", draw)
+            monkeypatch.setattr("discreet.custodian.custodian.sample_noisy_outputs", draw)
             folder = tmp_path / f"{first} {rows}"
             folder.mkdir()
             head = PEOPLE_SCHEMA.replace("epsilon: 5", "epsilon: 20").replace("epsilon: 2,", "epsilon: 20,")

@@ -215,9 +215,9 @@ class DisturbedSource:
     file: Path
 
     def totals(self, plan: TotalsScan) -> dict[Cell, Amounts]:
-        found: dict[Cell, Amounts] = self.source.totals(plan)
+        amounts: dict[Cell, Amounts] = self.source.totals(plan)
         os.utime(self.file, ns=(0, 0))
-        return found
+        return amounts
 
 
 def test_what_was_read_while_the_file_changed_is_not_told(dataset: OpenDataset) -> None:

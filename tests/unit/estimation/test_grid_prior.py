@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy.stats import binom
 
 from discreet import DiscreteGaussian, DiscreteLaplace, InvalidInput, Prior, Staircase
 from discreet.estimation import noise_distributions
-from discreet.estimation.grid_prior import parse_grid_prior
+from discreet.estimation.grid_prior import PriorCells, ShapedGridPrior, parse_grid_prior
 from discreet.estimation.noise_distributions import (
     ScaledNoise,
     SummedNoise,
@@ -22,7 +23,7 @@ from discreet.estimation.noise_distributions import (
     compute_sum_tail,
     compute_upper_tail,
 )
-from discreet.estimation.noisy_ratio import NoisyRatio, NoisyVariance
+from discreet.estimation.noisy_totals import NoisyRatio, NoisyVariance
 from discreet.mechanisms import BoxStaircase, PolygonStaircase
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.noise import IndependentNoises, Noise
@@ -311,3 +312,22 @@ def test_hostile_priors_give_numbers(prior: str | Prior) -> None:
         assert np.isfinite(posterior.mass).all()
         assert 0 <= noise_distributions.compute_surprise(belief, spread, float(raw)) <= 1
     assert 0 <= noise_distributions.estimate_posterior_error(belief, spread) <= 1.01 * spread.sd
+
+
+def test_error_with_a_rare_far_tail_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deviation of such a prior is far above the noise's, and cells as narrow as that would be millions."""
+    high, noise = Fraction(2**32), noise_distributions.ScaledNoise(DiscreteLaplace(Fraction(1), 1), 1.0)
+    belief = parse_grid_prior("0.9 normal(4, 1) + 0.1 cauchy(4, 1)", Fraction(0), high, Fraction(1), "COUNT")
+    assert belief.sd > 1000 * noise.sd
+    sizes, build_cells = [], ShapedGridPrior.build_cells
+
+    def build_and_count(self: ShapedGridPrior, *args: Any) -> PriorCells:
+        cells = build_cells(self, *args)
+        sizes.append(len(cells.values))
+        return cells
+
+    monkeypatch.setattr(ShapedGridPrior, "build_cells", build_and_count)
+    error = noise_distributions.estimate_posterior_error(belief, noise)
+    assert max(sizes) < 2**15
+    monkeypatch.setattr(noise_distributions, "MAX_EDGES", math.inf)
+    assert error == pytest.approx(noise_distributions.estimate_posterior_error(belief, noise), rel=1e-5)

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from benchmarks.ranges import find_best_strategy
 from hypothesis import given
 from hypothesis import strategies as some
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ from discreet.estimation.hierarchical_counts import (
     compute_rollup_weights,
     compute_share_loss,
     find_best_shares,
-    find_best_strategy,
     list_histogram_strategies,
 )
 from discreet.measurements.hierarchical import BlockCounts, Level, compute_half_width

@@ -214,7 +214,7 @@ def test_the_scale_brings_it_down() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "message"),
+    ("arguments", "message"),
     [
         (([1, 2], [[1]], 1, [1], [1]), "A must be a matrix"),
         (([[]], [[1]], 1, [1], [1]), "A must be a matrix"),
@@ -237,9 +237,9 @@ def test_the_scale_brings_it_down() -> None:
         ((sparse.eye_array(6000), np.zeros((6000, 1)), 1, [1], np.zeros(6000)), "at most 25,000,000 entries of A"),
     ],
 )
-def test_bad_input_is_one_sentence(given_: tuple, message: str) -> None:
+def test_bad_input_is_one_sentence(arguments: tuple, message: str) -> None:
     with pytest.raises(InvalidInput, match=message) as refusal:
-        rho(*given_)
+        rho(*arguments)
     assert "\n" not in str(refusal.value)
 
 

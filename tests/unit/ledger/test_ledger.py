@@ -18,8 +18,8 @@ from discreet.ledger import charge as units
 from discreet.ledger.accounts import Account, Terms, compute_spent_epsilon, is_under_cap
 from discreet.ledger.backup import NewDataSet
 from discreet.ledger.charge import Model
+from discreet.ledger.connect import RecordedHead
 from discreet.ledger.ledger import WEAKER_FLAG
-from discreet.ledger.verify import RecordedHead
 from discreet.privacy.cost import MIN_EPSILON as LEAST
 from discreet.privacy.cost import PrivacyCost, SubAccount
 from discreet.privacy.guarantee import Guarantee, compute_epsilon_at_order

@@ -138,10 +138,10 @@ def test_snapshots_that_meet_again_keep_their_promise(ledger: Ledger) -> None:
     ledger.verify()
 
 
-@pytest.mark.parametrize(("model", "beside"), [("approx-dp", "individual-dp"), ("individual-dp", "approx-dp")])
+@pytest.mark.parametrize(("model", "other_model"), [("approx-dp", "individual-dp"), ("individual-dp", "approx-dp")])
 @pytest.mark.parametrize("part", [None, SubAccount("individual", "p1", 1)])
 def test_every_account_says_where_answers_were_given_that_it_does_not_count(
-    ledger: Ledger, model: str, beside: str, part: SubAccount | None
+    ledger: Ledger, model: str, other_model: str, part: SubAccount | None
 ) -> None:
     def find_flagged_models() -> dict[str, bool]:
         balances = ledger.balance(DATASET, LIMITS)
@@ -154,7 +154,7 @@ def test_every_account_says_where_answers_were_given_that_it_does_not_count(
     ledger.charge(build_charge("q", "0.1", model=model, spend=spend, part=part), LIMITS)  # type: ignore[arg-type]
     for snapshot in ("s1", "s2", "s3"):  # for good
         ledger.register(DATASET, "0f", snapshot, disjoint=snapshot == "s2")
-        assert find_flagged_models() == {"dp": True, model: False, beside: True}
+        assert find_flagged_models() == {"dp": True, model: False, other_model: True}
     ledger.release(DATASET, "s3", "a file", "{}")
     assert all(find_flagged_models().values())
 

@@ -23,9 +23,8 @@ from sqlalchemy import delete, insert, select
 from discreet import Custodian, Ledger, Unavailable
 from discreet.datasets.dataset_dir import HEAD_FILE
 from discreet.ledger import budget_check
-from discreet.ledger.connect import open_database
+from discreet.ledger.connect import RecordedHead, open_database
 from discreet.ledger.storage import METADATA, entries
-from discreet.ledger.verify import RecordedHead
 from discreet.service.store import Store
 from discreet.service.store.store import StoreHeads
 from discreet.service.store.store import heads as service_heads

@@ -18,8 +18,7 @@ from test_ledger_crash import die_beyond
 from discreet import InvalidInput, Ledger
 from discreet.ledger import connect
 from discreet.ledger.connect import open_database
-from discreet.ledger.database import Database
-from discreet.ledger.storage import FORMAT_VERSION, METADATA, MIGRATIONS_DIR, VERSION_TABLE
+from discreet.ledger.storage import FORMAT_VERSION, METADATA, MIGRATIONS_DIR, VERSION_TABLE, Database
 from support.command_line import run_discreet, run_successfully
 from support.ledger_stores import (
     DATASET,

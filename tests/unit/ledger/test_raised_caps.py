@@ -478,15 +478,15 @@ def test_after_an_upgrade_the_promise_covers_what_was_spent_before_it(
             if charged:
                 ledger.charge(replace(ask_gaussian(3), snapshot="s2"), build_every_model_caps(5))
             promised = read_promises(ledger, build_every_model_caps(5))
-            beside = f"; {WEAKER_ANSWERS}" if charged else ""
+            remark = f"; {WEAKER_ANSWERS}" if charged else ""
             for model in ("dp", "individual-dp"):
-                assert promised[model] == f"{UNRECORDED_CAPS}; {AT_MOST}{beside}"
+                assert promised[model] == f"{UNRECORDED_CAPS}; {AT_MOST}{remark}"
             assert promised["approx-dp"].startswith(f"{UNRECORDED_CAPS}; for the epsilon of ")
             assert promised["approx-dp"].endswith(
                 f" reached so far only {AFTER_THE_FACT}, with delta 1e-6; {PRESUMES_FIXED_CAPS}"
             )
             analyst_promise = ledger.balance(DATASET, build_every_model_caps(5), "ann")[0].promise
-            assert analyst_promise == f"{UNRECORDED_CAPS}; {AT_MOST}{beside}; {PRESUMES_NO_SHARING}"
+            assert analyst_promise == f"{UNRECORDED_CAPS}; {AT_MOST}{remark}; {PRESUMES_NO_SHARING}"
         assert not read_terms(ledger).has_late_delta
         ledger.charge(replace(build_charge(4, 1), snapshot="s2"), build_every_model_caps(20))
         assert "at most e^20 times" in read_promises(ledger, build_every_model_caps(5))["dp"]

@@ -176,8 +176,8 @@ def test_degraded_outputs_have_the_shape_of_drawn_ones(name: str) -> None:
     planned, stored = plan_named(name), plan_named(name, epsilon=30)
     for measurement, larger in zip(planned.measurements, stored.measurements, strict=False):
         if measurement.is_degradable and measurement.name == larger.name and planned.threshold is None:
-            drawn = measure_plan(stored, MemorySource(stored.schema, [])).numbers
-            outputs = [cell[measurement.aggregates[0]] for cell in drawn]
+            cells = measure_plan(stored, MemorySource(stored.schema, [])).numbers
+            outputs = [cell[measurement.aggregates[0]] for cell in cells]
             degraded = measurement.degrade(outputs, Fraction(30), SYSTEM)
             assert [len(numbers) for numbers in degraded] == [len(numbers) for numbers in outputs]
 

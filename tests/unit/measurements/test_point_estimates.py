@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.measurements.point_estimates import Estimate, Linear, MeanFromCenter, MeanOfPair, Variance
+from discreet.estimation.noisy_totals import Estimate, Linear, MeanFromCenter, MeanOfPair, Variance
 
 LOWER, UPPER, STEP = -3, 5, Fraction(1, 2)
 WIDTH = UPPER - LOWER

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInput, Unsupported
-from discreet.answers.build import build_answer
+from discreet.answers.explain import build_answer
 from discreet.custodian.measure import measure_plan
 from discreet.custodian.preview import preview_question
 from discreet.measurements.randomized_response import (
@@ -20,7 +20,7 @@ from discreet.measurements.randomized_response import (
     RandomizedResponse,
     RandomizedResponseReading,
     compute_log_likelihood,
-    compute_upper_tail,
+    compute_report_tail,
 )
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.planner.options import QueryOptions
@@ -70,7 +70,7 @@ def test_the_distribution_is_that_of_all_ways_to_report(units: int, epsilon: Fra
         for reported, chance in enumerate(chances):
             log = compute_log_likelihood(units, reading.flip_chance, yeses, reported)
             assert math.exp(log) == pytest.approx(chance, rel=1e-9)
-            tail = compute_upper_tail(units, reading.flip_chance, yeses, reported)
+            tail = compute_report_tail(units, reading.flip_chance, yeses, reported)
             assert tail == pytest.approx(sum(chances[reported:]), rel=1e-9)
         mean = sum(chance * float(reading.values((reported,))[0]) for reported, chance in enumerate(chances))
         square = sum(c * (float(reading.values((r,))[0]) - yeses) ** 2 for r, c in enumerate(chances))
@@ -92,9 +92,9 @@ def test_an_interval_holds_at_least_as_often_as_stated(units: int, epsilon: Frac
     half_width = reading.half_width(confidence)
     for yeses in range(units + 1):
         chances = enumerate_reports(units, yeses, float(epsilon))
-        held = sum(c for c, (low, high) in zip(chances, intervals, strict=True) if low <= yeses <= high)
+        coverage = sum(c for c, (low, high) in zip(chances, intervals, strict=True) if low <= yeses <= high)
         errors = [abs(float(reading.values((reported,))[0]) - yeses) for reported in range(units + 1)]
-        assert held >= confidence
+        assert coverage >= confidence
         assert sum(c for c, error in zip(chances, errors, strict=True) if error <= half_width) >= confidence
     for reported, (low, high) in enumerate(intervals):
         value = float(reading.values((reported,))[0])

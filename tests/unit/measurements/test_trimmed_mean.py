@@ -35,16 +35,15 @@ from discreet.measurements.trimmed_mean import (
 )
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import SYSTEM
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.quantile import compute_rank_scores
-from discreet.mechanisms.selection_scores import Selection
 from discreet.mechanisms.staircase import Staircase
 from discreet.planner.options import PlanRequest, build_query_options
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan, replan_query
 from discreet.query import parse_sql, to_sql
-from discreet.query.canonical import format_canonical_query
-from discreet.query.query import Aggregate
+from discreet.query.query import Aggregate, format_canonical_query
 from discreet.schema import Column, Schema
 from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.ingest import register_duckdb, register_memory

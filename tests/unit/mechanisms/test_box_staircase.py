@@ -20,12 +20,11 @@ from discreet.mechanisms.box_staircase import (
     NestedBoxes,
     compute_order_odds,
     expand_in_binomials,
-    find_best_core,
     sum_series,
 )
 from discreet.mechanisms.entropy import SYSTEM
 from discreet.mechanisms.noise_order import check_density
-from discreet.mechanisms.staircase import Staircase, compute_fall
+from discreet.mechanisms.staircase import Staircase, compute_fall, find_best_core
 from discreet.verification import assert_fits
 
 HALF = Fraction(1, 2)
@@ -340,8 +339,8 @@ class QuadrantProgram:
         near = self.copies * np.array([sum(point) for point in self.points])
         cost = np.concatenate([near, [sum(self.noise.expected_error()) - near @ self.law], np.zeros(n + m)])
         bounds = [(0, None)] * n + [(0, 1)] + [(0, None)] * (n + m)
-        given_ = np.concatenate([self.copies * self.law, np.zeros(n), [far]])
-        return linprog(cost, ratio, np.zeros(len(rows)), equal, given_, bounds, method="highs")
+        right_side = np.concatenate([self.copies * self.law, np.zeros(n), [far]])
+        return linprog(cost, ratio, np.zeros(len(rows)), equal, right_side, bounds, method="highs")
 
     def list_privacy_rows(self):
         place = {point: i for i, point in enumerate(self.points)}

@@ -17,9 +17,8 @@ from discreet import InvalidInput, Prior, Unsupported
 from discreet.mechanisms import PermuteAndFlip, exponential
 from discreet.mechanisms.distribution import PowerFactors
 from discreet.mechanisms.entropy import SYSTEM
-from discreet.mechanisms.exponential_mechanism import Exponential
+from discreet.mechanisms.exponential_mechanism import MIN_LEVELS, Exponential, Selection
 from discreet.mechanisms.samplers import _compute_power_digits, build_power_chance, flip_power_coins
-from discreet.mechanisms.selection_scores import MIN_LEVELS, Selection
 from discreet.numeric import exp_below
 from discreet.verification import ScriptedEntropy, all_neighbors, all_tables, chi_square_excess, worst_ratio
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -13,8 +14,30 @@ from hypothesis import strategies as st
 from discreet.errors import InvalidInput, Unsupported
 from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.noise_order import check_density
-from discreet.mechanisms.polygon_staircase import Polygon, PolygonStaircase, _compute_moments, build_symmetric_hull
+from discreet.mechanisms.polygon_staircase import Polygon, PolygonStaircase, _compute_moments
 from discreet.verification import assert_fits
+
+Point = tuple[int, int]
+
+
+def build_symmetric_hull(differences: Sequence[Point]) -> tuple[Point, ...]:
+    """The vertices of the least symmetric convex polygon that holds the differences, given in grid units."""
+    ordered = sorted({*differences, *((-x, -y) for x, y in differences)})
+    return tuple(build_hull_chain(ordered)[:-1] + build_hull_chain(ordered[::-1])[:-1])
+
+
+def build_hull_chain(points: Sequence[Point]) -> list[Point]:
+    """One side of the convex hull (Andrew's monotone chain)."""
+    chain: list[Point] = []
+    for x, y in points:
+        while len(chain) > 1:
+            (ax, ay), (bx, by) = chain[-2:]
+            if (bx - ax) * (y - ay) > (by - ay) * (x - ax):
+                break
+            chain.pop()
+        chain.append((x, y))
+    return chain
+
 
 HALF = Fraction(1, 2)
 MEAN = build_symmetric_hull([(0, 1), (4, 1), (4, 0)])

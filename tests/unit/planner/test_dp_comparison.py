@@ -211,8 +211,8 @@ def test_service_client_and_console_show_both(tmp_path: Path) -> None:
     path = allow_individual_dp(write_registry(tmp_path, patients=500))
     Custodian.open(path).close()
     limits = Limits(rate=100_000, burst=100_000, together=100_000)
-    places = tmp_path / "service", str(tmp_path / "service.db")
-    with run_service(Config((DatasetConfig(path, 0.05),), *places, padding=False, limits=limits)) as service:
+    places = {"folder": tmp_path / "service", "store": str(tmp_path / "service.db")}
+    with run_service(Config((DatasetConfig(path, 0.05),), **places, padding=False, limits=limits)) as service:
         body = {"question": QUESTION, "epsilon": "1", "model": "individual-dp"}
         reply = service.post("ann", f"{HOME}/previews", body)
         assert reply.status_code == 200, reply.text

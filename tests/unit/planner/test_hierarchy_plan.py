@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from discreet import Answer, Custodian, InvalidInput, Unsupported
-from discreet.answers.build import build_answer, parse_result, serialize_result
+from discreet.answers.decode import parse_result, serialize_result
+from discreet.answers.explain import build_answer
 from discreet.answers.hierarchical_answer import HierarchicalCounts
 from discreet.custodian import measure
 from discreet.measurements.hierarchical import HierarchicalHistogram

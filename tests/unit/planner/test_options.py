@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import fields
 from datetime import date
 from fractions import Fraction
+from pathlib import Path
 from typing import get_type_hints
 
 import pytest
 
 from discreet.client.encode_requests import encode_question
 from discreet.errors import InvalidInput
+from discreet.planner import options
 from discreet.planner.options import (
     NOISE_OPTIONS,
     OPTION_READERS,
@@ -36,6 +39,34 @@ def test_the_wire_has_all_options_but_the_key() -> None:
     assert {*Ask.model_fields} - {"question", "stored_only"} == {*OPTION_READERS} - {"key"}
 
 
+def test_three_modules_list_the_options() -> None:
+    """The fields, the flags and the model of a request: whoever else needs the options asks the fields."""
+    root = Path(options.__file__).parents[1]
+    listing = {str(file.relative_to(root)) for file in root.rglob("*.py") if _count_listed_options(file) > 6}
+    assert listing == {"planner/options.py", "cli/query_commands.py", "service/api/models.py"}
+
+
+def _count_listed_options(file: Path) -> int:
+    """Count the most options that one signature, class, call or literal of a module names."""
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    return max((len(_find_names(node) & {*OPTION_READERS}) for node in nodes), default=0)
+
+
+def _find_names(node: ast.AST) -> set[str | None]:
+    match node:
+        case ast.arguments():
+            return {argument.arg for argument in (*node.args, *node.kwonlyargs)}
+        case ast.ClassDef():
+            fields = (item.target for item in node.body if isinstance(item, ast.AnnAssign))
+            return {target.id for target in fields if isinstance(target, ast.Name)}
+        case ast.Call():
+            return {keyword.arg for keyword in node.keywords}
+        case ast.Dict(keys=items) | ast.Tuple(elts=items) | ast.List(elts=items) | ast.Set(elts=items):
+            names = (getattr(item, "value", None) if isinstance(item, ast.Constant) else None for item in items)
+            return {name for name in names if isinstance(name, str)}
+    return set()
+
+
 def test_what_the_planner_adds_cannot_be_said() -> None:
     added = {option.name for option in fields(PlanRequest)} - {*OPTION_READERS}
     assert added == {"rho", "max_epsilon", "target_accuracy", "stored_mechanisms"}
@@ -57,10 +88,10 @@ def test_what_is_left_out_has_its_default() -> None:
     assert read_query_options({"epsilon": 1, "constraints": None, "fresh": None}) == QueryOptions(epsilon=Fraction(1))
 
 
-@pytest.mark.parametrize("given", [{}, {"epsilon": 1, "accuracy": "±5"}, dict.fromkeys(NOISE_OPTIONS, 1)])
-def test_noise_is_said_in_one_way(given: dict[str, object]) -> None:
+@pytest.mark.parametrize("options", [{}, {"epsilon": 1, "accuracy": "±5"}, dict.fromkeys(NOISE_OPTIONS, 1)])
+def test_noise_is_said_in_one_way(options: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match=r"in one way|could not be read"):
-        read_query_options(given)
+        read_query_options(options)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from discreet.query import parse_sql
 from discreet.query.predicates import AllOf
 from discreet.query.scan import ScanMeasure, TotalsScan
 from discreet.schema import Column, Schema, schema_from_text, schema_to_public_json
-from discreet.schema.column import DerivedCodes
+from discreet.schema.schema import DerivedCodes
 from discreet.sources.memory import MemorySource
 from support import small_tables
 

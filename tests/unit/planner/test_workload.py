@@ -21,9 +21,9 @@ from discreet.custodian import measure
 from discreet.errors import InvalidInput
 from discreet.estimation import noise_distributions
 from discreet.estimation.noise_distributions import compute_laplace_tail
+from discreet.estimation.noisy_totals import WeightedSum
 from discreet.measurements.additive import AdditiveNoise, AdditiveReading
 from discreet.measurements.contribution_bounds import ContributionBounds
-from discreet.measurements.point_estimates import WeightedSum
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.noise import IndependentNoises
 from discreet.planner.options import PlanRequest

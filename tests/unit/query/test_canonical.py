@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
 from discreet.query import parse_sql, to_sql
-from discreet.query.canonical import format_canonical_query, simplify_predicate, simplify_within
 from discreet.query.predicates import (
     FALSE,
     TRUE,
@@ -32,8 +31,11 @@ from discreet.query.predicates import (
     intersect_conditions,
     is_empty_condition,
     is_satisfied,
+    simplify_predicate,
+    simplify_within,
     unite_conditions,
 )
+from discreet.query.query import format_canonical_query
 from discreet.schema import Budget, Column, Schema
 from support.sized_properties import run_at_two_sizes
 

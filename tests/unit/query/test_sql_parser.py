@@ -17,9 +17,16 @@ from sqlglot import Tokenizer
 from discreet.errors import ErrorCode, InvalidInput, Unsupported
 from discreet.priors.taxonomy import Taxonomy
 from discreet.query import parse_sql, to_sql
-from discreet.query.canonical import format_canonical_query
 from discreet.query.predicates import FALSE, TRUE, AllOf, InRanges, InTexts
-from discreet.query.query import Aggregate, GroupKey, HavingCondition, OutputColumn, Presentation, Query
+from discreet.query.query import (
+    Aggregate,
+    GroupKey,
+    HavingCondition,
+    OutputColumn,
+    Presentation,
+    Query,
+    format_canonical_query,
+)
 from discreet.schema import Budget, Column, DerivedCodes, Schema
 
 PARENTS = {"A00": "A", "A01": "A", "B10": "B", "B11": "B", "C50": "C", "A": "any", "B": "any", "C": "any"}
@@ -824,8 +831,8 @@ def test_a_name_in_two_tables_needs_its_table() -> None:
         parse_sql(text.format("weight"), twice)
     for name, column in (("registry.weight", "weight"), ("icd.weight", "icd.weight")):
         assert read_question(text.format(name), twice).aggregates == (Aggregate("avg", column),)
-    beside = "SELECT AVG(registry.weight), AVG(icd.weight) AS other FROM registry JOIN icd USING (diagnosis)"
-    assert len(read_question(beside, twice).aggregates) == 2
+    question = "SELECT AVG(registry.weight), AVG(icd.weight) AS other FROM registry JOIN icd USING (diagnosis)"
+    assert len(read_question(question, twice).aggregates) == 2
 
 
 def test_names_match_in_any_case_unless_two_do() -> None:

@@ -22,10 +22,10 @@ from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.planner.hierarchy_plan import list_hierarchies
 from discreet.planner.options import build_query_options
 from discreet.planner.planner import plan, plan_session_counts
-from discreet.query import parse_sql, to_sql
+from discreet.query import parse_question, parse_sql, to_sql
 from discreet.query.predicates import TRUE, AllOf, AnyOf, InRanges, InTexts
 from discreet.query.query import Aggregate, GroupKey, HavingCondition, OutputColumn, Presentation, Query
-from discreet.query.validate import parse_question, validate_query
+from discreet.query.validate import validate_query
 from discreet.sources.memory import MemorySource
 from support import small_tables, temporary_folders
 

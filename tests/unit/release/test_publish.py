@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from discreet import ClaimFailed, Custodian, InvalidInput, Unavailable, Unsupported, measure_anonymity
-from discreet.datasets.registration import ignore_stage
+from discreet.datasets.integrity import ignore_stage
 from discreet.release.assess import align_original, assess_release, verify_release
 from discreet.release.files import Spool, write_released_table
 from discreet.release.manifest import ManifestColumn, read_released_table, read_table_file

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from discreet import InvalidInput
 from discreet.schema import Budget, Column, Schema, SourceAddress, load_schema, schema_from_text, schema_to_public_json
-from discreet.schema.column import MAX_CODE
+from discreet.schema.schema import MAX_CODE
 from discreet.schema.yaml import read_document
 from support.published_data import find_shared_data
 

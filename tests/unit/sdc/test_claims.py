@@ -77,12 +77,12 @@ def test_a_microaggregated_table_is_k_anonymous_and_links_at_most_1_in_k() -> No
     """From the file alone, and beside the original, where record linkage is at most 1/k."""
     original = build_people()
     alone = check_claim(ANONYMOUS, average_ages(original), ["age"], ["income"])
-    beside = check_claim(ANONYMOUS, average_ages(original), ["age"], ["income"], original=original)
+    compared = check_claim(ANONYMOUS, average_ages(original), ["age"], ["income"], original=original)
     assert alone.shown
     assert alone.measured["linkage_at_most"] == "1/10"
-    assert Fraction(str(beside.measured["linkage_by_distance"])) <= Fraction(1, K)
+    assert Fraction(str(compared.measured["linkage_by_distance"])) <= Fraction(1, K)
     assert "10-anonymity holds" in alone.words[0]
-    assert json.loads(json.dumps(beside.to_json(), allow_nan=False))["shown"] is True
+    assert json.loads(json.dumps(compared.to_json(), allow_nan=False))["shown"] is True
 
 
 def test_one_row_that_keeps_its_age_breaks_k_anonymity() -> None:
@@ -348,8 +348,8 @@ def test_anatomy_is_shown_by_its_two_tables_and_beside_the_original() -> None:
     original = build_people()
     first, second = anatomise_jobs(original)
     assert check_claim(PROBABLY_ANONYMOUS, first, ["age"], ["income"], second=second).shown
-    beside = check_claim(PROBABLY_ANONYMOUS, first, ["age"], ["income"], second=second, original=original)
-    assert "Every group's values are those of its people in the original." in beside.words
+    compared = check_claim(PROBABLY_ANONYMOUS, first, ["age"], ["income"], second=second, original=original)
+    assert "Every group's values are those of its people in the original." in compared.words
     false = {**second, "income": second["income"] + 1}
     with pytest.raises(ClaimFailed, match="second table does not hold its groups' values"):
         check_claim(PROBABLY_ANONYMOUS, first, ["age"], ["income"], second=false, original=original)

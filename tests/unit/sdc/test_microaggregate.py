@@ -330,7 +330,7 @@ MANY_CATEGORIES = {"c": np.array([str(i) for i in range(5000)], dtype=object)}
 
 
 @pytest.mark.parametrize(
-    ("given_", "options", "sentence"),
+    ("records", "options", "sentence"),
     [
         (VALUES, {"k": 1}, "k must be"),
         (VALUES, {"k": 11}, "only 10 rows"),
@@ -358,10 +358,10 @@ MANY_CATEGORIES = {"c": np.array([str(i) for i in range(5000)], dtype=object)}
         (np.zeros((30, 9)), {"method": "insensitive"}, "at most 8 columns"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence(given_: object, options: dict[str, object], sentence: str) -> None:
+def test_bad_input_is_refused_in_one_sentence(records: object, options: dict[str, object], sentence: str) -> None:
     """What was asked, what is allowed, what to do."""
     with pytest.raises(InvalidInput, match=sentence) as refusal:
-        microaggregate(given_, **{"k": 3, **options})  # type: ignore[arg-type]
+        microaggregate(records, **{"k": 3, **options})  # type: ignore[arg-type]
     assert "\n" not in str(refusal.value)
 
 

@@ -507,10 +507,10 @@ def test_rows_that_are_not_side_by_side() -> None:
     """What needs row beside row is None, and the rest is as it is with the rows in order."""
     original, order = read_table(build_registry_table()), np.random.default_rng(4).permutation(200)
     comparison = compare_release(original, original.take(order), ("age",), ("stay",), aligned=False)
-    beside = compare_release(original, original, ("age",), ("stay",))
+    compared = compare_release(original, original, ("age",), ("stay",))
     assert (comparison.sse, comparison.il1s, comparison.linkage, dict(comparison.sse_of)) == (None, None, None, {})
-    assert comparison.disclosure == pytest.approx(beside.disclosure)
-    assert (comparison.marginals, comparison.propensity) == (beside.marginals, beside.propensity)
+    assert comparison.disclosure == pytest.approx(compared.disclosure)
+    assert (comparison.marginals, comparison.propensity) == (compared.marginals, compared.propensity)
 
 
 def test_the_comparison_as_json() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.numeric import EPOCH
-from discreet.schema.column import Column, DerivedCodes
+from discreet.schema.schema import Column, DerivedCodes
 from discreet.sources.ingest.values import derive_value, parse_unit_name, parse_with_status
 
 AGE = Column("age", "integer", 0, 120, missing_values=("-1", "?"))

@@ -18,8 +18,7 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.estimation.hierarchical_counts import list_histogram_strategies
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.entropy import SYSTEM, KeyedEntropy
-from discreet.mechanisms.exponential_mechanism import Exponential
-from discreet.mechanisms.selection_scores import Selection
+from discreet.mechanisms.exponential_mechanism import Exponential, Selection
 from discreet.numeric import exp_below
 from discreet.priors.taxonomy import Taxonomy
 from discreet.schema import Column

@@ -161,12 +161,23 @@ def _push_node(nodes: Integers, bounds: Floats, height: int, node: int, bound: f
 
 
 @compile_internal
+def _compute_distances_in_leaf(tree: KdTree, index: int, place: Floats, lane: Floats) -> None:
+    """The squared distances of the records of a leaf from a place; the last leaf may be short."""
+    if index < len(tree.blocks):
+        compute_leaf_distances(tree.blocks, index, place, tree.numeric_count, lane)
+    else:
+        compute_leaf_distances(tree.tail, 0, place, tree.numeric_count, lane)
+    if tree.numeric_count < len(place):
+        _add_code_distances(tree, index, place, lane)
+
+
+@compile_internal
 def find_nearest_in_tree(tree: KdTree, position: int, place: Floats, count: int) -> tuple[Rows, Floats]:
     """The positions of the records nearest to a place, in no order, and their squared distances.
 
     NO_ROW stands for records that are missing. The place is that of the record at `position`, where the search starts.
     """
-    blocks, tail, row, leaf, numeric_count = tree.blocks, tree.tail, tree.row, tree.first_leaf, tree.numeric_count
+    row, leaf, numeric_count = tree.row, tree.first_leaf, tree.numeric_count
     low, high, first, _ = tree.boxes
     distances = np.full(count, np.inf)
     rows, positions = np.full(count, NO_ROW, np.int32), np.full(count, NO_ROW, np.int32)
@@ -182,12 +193,7 @@ def find_nearest_in_tree(tree: KdTree, position: int, place: Floats, count: int)
             ):
                 continue
             if current >= leaf:
-                if current - leaf < len(blocks):
-                    compute_leaf_distances(blocks, current - leaf, place, numeric_count, lane)
-                else:
-                    compute_leaf_distances(tail, 0, place, numeric_count, lane)
-                if numeric_count < len(place):
-                    _add_code_distances(tree, current - leaf, place, lane)
+                _compute_distances_in_leaf(tree, current - leaf, place, lane)
                 for s in range(FANOUT):
                     p = (current - leaf) * FANOUT + s
                     if lane[s] <= distances[0] and (lane[s] < distances[0] or row[p] < rows[0]):
@@ -233,8 +239,7 @@ def find_farthest_in_tree(tree: KdTree, place: Floats) -> tuple[int, int]:
     With c the centre, a and r the distances of q and p from it and R the greatest r, let z be the place opposite to q
     with |z - c| = R. Then |q - p|² = a² + r² + (a / R) (R² + r² - |z - p|²), and a box tells how near p is to z.
     """
-    blocks, tail, rows, leaf = tree.blocks, tree.tail, tree.row, tree.first_leaf
-    numeric_count, center = tree.numeric_count, tree.center
+    rows, leaf, numeric_count, center = tree.row, tree.first_leaf, tree.numeric_count, tree.center
     low, high, first, radius = tree.boxes
     nodes, bounds, lane, near = np.empty(STACK_SIZE, np.int64), np.empty(STACK_SIZE), np.empty(FANOUT), np.empty(FANOUT)
     distance, row, position = -1.0, NO_ROW, -1
@@ -250,12 +255,7 @@ def find_farthest_in_tree(tree: KdTree, place: Floats) -> tuple[int, int]:
             continue
         visited_nodes += 1
         if current >= leaf:
-            if current - leaf < len(blocks):
-                compute_leaf_distances(blocks, current - leaf, place, numeric_count, lane)
-            else:
-                compute_leaf_distances(tail, 0, place, numeric_count, lane)
-            if numeric_count < len(place):
-                _add_code_distances(tree, current - leaf, place, lane)
+            _compute_distances_in_leaf(tree, current - leaf, place, lane)
             for s in range(FANOUT):
                 p = (current - leaf) * FANOUT + s
                 if lane[s] >= distance and (lane[s] > distance or rows[p] < row):

@@ -255,12 +255,10 @@ def measure_anonymity(
     return _measure_classes(classes, original, confidential, recursive_l)
 
 
-def measure_groups(
-    groups: object, table: object, confidential: Sequence[str] = (), *, recursive_l: int = 2
-) -> Anonymity:
+def measure_groups(groups: object, table: object, confidential: Sequence[str] = ()) -> Anonymity:
     """Measure k, l and t with classes given as labels, one for each row: for groups that the table does not show."""
     original = read_table(table)
-    return _measure_classes(encode_labels(groups, original.rows), original, confidential, recursive_l)
+    return _measure_classes(encode_labels(groups, original.rows), original, confidential, recursive_l=2)
 
 
 def measure_anatomy(

@@ -23,6 +23,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.formatting import format_cost, format_number, format_percent, format_percent_at_most, format_upper
+from discreet.json_fields import JsonWritable
 from discreet.privacy.guarantee import Guarantee
 from discreet.sdc.table import Attribute, Integers, Table, read_table
 from discreet.sdc.verify.anonymity import (
@@ -65,7 +66,7 @@ from discreet.untrusted import require_exact_class
 
 
 @dataclass(frozen=True, slots=True)
-class GroupDisclosure:
+class GroupDisclosure(JsonWritable):
     """The disclosure of one confidential column by groups."""
 
     rows: int
@@ -79,9 +80,7 @@ class GroupDisclosure:
         """The share of rows in groups with one value only."""
         return self.alone / self.rows
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        return {"hits": self.hits, "certain": self.certain, "certain_rows": self.alone}
+    _json_fields = "hits certain certain_rows=alone"
 
 
 def measure_group_disclosure(groups: Integers, values: Attribute) -> GroupDisclosure:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import ClaimFailed, InvalidInput
 from discreet.formatting import format_cost, format_number
+from discreet.json_fields import JsonWritable
 from discreet.privacy.guarantee import Guarantee
 from discreet.sdc.table import ABSENT, Attribute, Floats, Integers, Table
 
@@ -242,7 +243,7 @@ RECORDS = "records"
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedClaim:
+class CheckedClaim(JsonWritable):
     """A claim that the files do not contradict. `shown` says whether they prove it, or only fail to refute it.
 
     Where values changed places inside groups it is proved provided that the permutation was uniform, which no
@@ -255,10 +256,7 @@ class CheckedClaim:
     measured: Mapping[str, object]
     words: tuple[str, ...]
 
-    def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        summary = {"claim": self.claim.to_json(), "shown": self.shown}
-        return summary | {"measured": dict(self.measured), "words": list(self.words)}
+    _json_fields = "claim shown measured words"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,7 @@ from starlette.responses import FileResponse, Response
 
 from discreet.client.remote_dataset import JsonObject
 from discreet.custodian.preview import build_stated_prior
+from discreet.json_fields import to_json_value
 from discreet.ledger.charge import Balance
 from discreet.schema.schema import schema_to_public_json
 from discreet.service import openapi, requests
@@ -222,7 +223,7 @@ def send_account(service: CurrentService, principal: CurrentPrincipal) -> Respon
 def send_priors(service: CurrentService, principal: CurrentPrincipal) -> Response:
     """The priors that you keep."""
     saved_priors = list_saved_priors(service.store, principal.name)
-    return reply_with_json({"priors": [_prior_to_json(prior) for prior in saved_priors]})
+    return reply_with_json({"priors": to_json_value(saved_priors)})
 
 
 @personal_router.get("/priors/{name}", tags=["priors"], responses={200: describe_reply(openapi.SavedPriorDocument)})
@@ -230,7 +231,7 @@ def send_prior(service: CurrentService, principal: CurrentPrincipal, name: Prior
     """A prior that you keep."""
     for prior in list_saved_priors(service.store, principal.name):
         if prior.name == name:
-            return reply_with_json(_prior_to_json(prior))
+            return reply_with_json(prior.to_json())
     raise build_not_found()
 
 
@@ -241,7 +242,7 @@ def keep_prior(service: CurrentService, principal: CurrentPrincipal, name: Prior
     """Keep a prior under a name; a question uses it as @name."""
     prior = SavedPrior(name, body.text, body.note)
     save_prior(service.store, principal.name, prior)
-    return reply_with_json(_prior_to_json(prior))
+    return reply_with_json(prior.to_json())
 
 
 @personal_router.delete("/priors/{name}", tags=["priors"], status_code=204)
@@ -276,10 +277,6 @@ def send_file(service: CurrentService, principal: CurrentCustodian, job: Id, nam
     """A file that a job made: the release, its manifest, or the custodian's report."""
     path = find_job_file(service, find_own_job(service, principal, job), name)
     return FileResponse(path, filename=path.name, media_type="application/octet-stream")
-
-
-def _prior_to_json(prior: SavedPrior) -> dict[str, str]:
-    return {"name": prior.name, "text": prior.text, "note": prior.note}
 
 
 def preview_dataset_question(context: DatasetContext, body: d.PreviewAsk) -> dict[str, object]:

@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -204,14 +205,13 @@ def compare_answers(request: Request, context: CurrentDataset, ids: AnswerIds) -
 
 
 def _build_card(context: DatasetContext) -> dict[str, object]:
-    """A data set in the list; one that cannot be opened says so."""
-    card: dict[str, object] = {"where": get_dataset_urls(context), "problem": None, "meters": []}
-    card |= {"units": context.schema.units, "columns": len(context.schema.columns)}
-    card["deadline"] = context.dataset.config.deadline
-    try:
-        return card | {"meters": views.build_meters(list_own_balances(context))}
-    except DiscreetError as refusal:
-        return card | {"problem": problem_from_error(refusal).to_json()["detail"]}
+    return views.build_card(
+        get_dataset_urls(context),
+        partial(list_own_balances, context),
+        units=context.schema.units,
+        columns=len(context.schema.columns),
+        deadline=context.dataset.config.deadline,
+    )
 
 
 def _render_question_page(

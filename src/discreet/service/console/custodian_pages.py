@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -162,12 +163,8 @@ def show_dataset_overview(
 
 
 def _build_card(service: Service, name: str) -> dict[str, object]:
-    card: dict[str, object] = {"where": DatasetUrls(name, False), "problem": None, "meters": []}
-    card["analysts"] = sum(dataset == name for dataset, _ in list_grants(service.store))
-    try:
-        return card | {"meters": views.build_meters(list_account_balances(service, name))}
-    except DiscreetError as refusal:
-        return card | {"problem": problem_from_error(refusal).to_json()["detail"]}
+    analysts = sum(dataset == name for dataset, _ in list_grants(service.store))
+    return views.build_card(DatasetUrls(name, False), partial(list_account_balances, service, name), analysts=analysts)
 
 
 def list_account_balances(service: Service, name: str, analyst: str | None = None) -> list[Balance]:
@@ -257,7 +254,7 @@ def _read_release(form: ConsoleForm) -> d.ReleaseRequest:
     foreign = {name for item in METHODS.values() for name in item.list_options()} - own_options.keys()
     values: dict[str, object] = {name: form.get_text(name) for name in foreign}
     values |= {name: _read_option(form, option) for name, (option, _) in own_options.items()}
-    options = {name: value for name, value in values.items() if value not in ("", None, False, [])}
+    options = {name: value for name, value in values.items() if value not in ("", None, []) and value is not False}
     build_method(method, options)  # refused in its own words
     output = {"report": True} | ({"format": file_format} if file_format else {})
     return d.parse_fields(d.RELEASE_MODELS[method], {"method": method} | options | output)

@@ -224,7 +224,7 @@ PAGE_DETAILS = {
 class PageRoute(APIRoute):
     """A route whose refusals are pages."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Callable[[Request], Coroutine[object, object, Response]]:
         """Wrap the handler so that refusals become pages."""
         handle = super().get_route_handler()
 

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.answers.answer import format_posterior
+from discreet.errors import DiscreetError
 from discreet.formatting import format_budget_left, format_cost, format_number, format_percent, format_value
 from discreet.ledger.charge import Balance
+from discreet.service.console.forms import DatasetUrls
 from discreet.service.console.rendering import (
     Document,
     format_exact_cost,
     format_guarantee_cost,
     format_page_interval,
 )
+from discreet.service.problems import problem_from_error
 
 MAX_ROWS = 500
 """Rows on a page; JSON and CSV have all."""
@@ -52,6 +55,17 @@ def build_meters(balances: Sequence[Balance]) -> list[Meter]:
     """Build a meter for each account; it names the model where there are several."""
     has_several = len({balance.model for balance in balances}) > 1
     return [_build_meter(balance, has_several) for balance in balances]
+
+
+def build_card(
+    where: DatasetUrls, list_balances: Callable[[], Sequence[Balance]], **facts: object
+) -> dict[str, object]:
+    """Build the card of a data set in a list; one that cannot be opened says so."""
+    card: dict[str, object] = {"where": where, "problem": None, "meters": []} | facts
+    try:
+        return card | {"meters": build_meters(list_balances())}
+    except DiscreetError as refusal:
+        return card | {"problem": problem_from_error(refusal).to_json()["detail"]}
 
 
 def _build_meter(balance: Balance, has_several: bool) -> Meter:
@@ -238,13 +252,13 @@ def build_preview_view(document: Document, fresh: bool, rehearsal: bool) -> dict
         times = "any number: it is public"
     elif is_stored and is_free:
         words, times = "free", "free: it is stored"
-    own = f"An answer of epsilon {format_exact_cost(stored_epsilon)} is stored, and is told."
+    stored_note = f"An answer of epsilon {format_exact_cost(stored_epsilon)} is stored, and is told."
     error = document["expected_error"]
     error_text = "depends on the rows" if error is None else f"about {format_number(error)}" if error else "none"
     has_several = sum(candidate["chosen"] for candidate in document["candidates"]) > 1
     return {
         "cost": words,
-        "stored": own if is_stored else other,
+        "stored": stored_note if is_stored else other,
         "error": "one for each number" if has_several else error_text,
         "of": document["error_of"],
         "times": times,

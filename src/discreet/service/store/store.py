@@ -7,11 +7,11 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -31,12 +31,12 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.schema import SchemaItem
 
 from discreet.errors import DiscreetError, Unavailable
 from discreet.ledger import connect
-from discreet.ledger.connect import open_database
-from discreet.ledger.database import (
+from discreet.ledger.connect import RecordedHead, open_database
+from discreet.ledger.storage import (
     DATABASE_REPLACED,
     FILE_MISSING,
     FILE_REPLACED,
@@ -46,22 +46,22 @@ from discreet.ledger.database import (
     WAL_REPLACED,
     Database,
 )
-from discreet.ledger.verify import RecordedHead
 
 Record = TypeVar("Record")
+SqlType = type[Text | Boolean | Integer | Double[float]]
 CounterKey = tuple[str, str]
 METADATA = MetaData()
 
 
-def _key(*names: str) -> list[Column[Any]]:
+def _key(*names: str) -> list[SchemaItem]:
     return [Column(name, Text, primary_key=True) for name in names]
 
 
-def _required(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+def _required(kind: SqlType, *names: str) -> list[SchemaItem]:
     return [Column(name, kind, nullable=False) for name in names]
 
 
-def _optional(kind: type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
+def _optional(kind: SqlType, *names: str) -> list[SchemaItem]:
     return [Column(name, kind) for name in names]
 
 
@@ -210,7 +210,7 @@ class StoreDatabase:
 
 
 @dataclass(eq=False)
-class Store:
+class Store(AbstractContextManager["Store"]):
     """What a service remembers; opened by `Store.open`, shared by threads and processes."""
 
     database: StoreDatabase
@@ -234,9 +234,6 @@ class Store:
         """Close the connections."""
         self.non_durable.close()
         self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -304,8 +301,8 @@ def acquire_advisory_lock(connection: Connection, name: str) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
 
-def _build_insert(connection: Connection, table: Table) -> Any:
-    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+def _build_insert(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 class CounterBuffer:

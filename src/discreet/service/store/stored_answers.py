@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, s
 from discreet.custodian.session import AdmittedQuestion
 from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import InvalidInput
+from discreet.json_fields import JsonWritable
 from discreet.service.store.store import (
     Store,
     acquire_advisory_lock,
@@ -62,12 +63,14 @@ class StoredAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedPrior:
+class SavedPrior(JsonWritable):
     """A prior that an analyst saved under a name."""
 
     name: str
     text: str
     note: str
+
+    _json_fields = "name text note"
 
 
 def keep_answer(store: Store, answer: StoredAnswer) -> StoredAnswer:
@@ -155,7 +158,7 @@ def save_prior(store: Store, analyst: str, prior: SavedPrior) -> None:
     with store.database.begin_write() as connection:
         if connection.execute(others).scalar_one() >= MAX_PRIORS:
             raise InvalidInput(f"an analyst keeps at most {MAX_PRIORS} priors; delete one first")
-        upsert_row(connection, priors, {"analyst": analyst, "name": prior.name, "text": prior.text, "note": prior.note})
+        upsert_row(connection, priors, {"analyst": analyst} | prior.to_json())
 
 
 def list_saved_priors(store: Store, analyst: str) -> list[SavedPrior]:

@@ -10,13 +10,14 @@ import time
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from sqlalchemy import Connection, Row, delete, insert, select, union, update
 from sqlalchemy import text as sql
 
 from discreet.datasets.dataset_dir import generate_identifier, generate_secret
 from discreet.errors import InvalidInput
+from discreet.json_fields import JsonWritable
 from discreet.privacy.cost import require_storable_text
 from discreet.service.store.store import Store, console_sessions, grants, insert_if_absent, tokens
 from discreet.suggestions import build_choice_error
@@ -91,7 +92,7 @@ def require_distinct_name(name: str, others: Iterable[str], what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class Token(JsonWritable):
     """One token, without its secret."""
 
     id: str
@@ -101,10 +102,7 @@ class Token:
     expires: float
     revoked: float | None
 
-    def to_json(self) -> dict[str, object]:
-        """Write it as JSON, and as it is stored but for the hash of its secret."""
-        account: dict[str, object] = {"id": self.id, "analyst": self.analyst, "role": self.role}
-        return account | {"created": self.created, "expires": self.expires, "revoked": self.revoked}
+    _json_fields = "id analyst role created expires revoked"
 
     def is_valid(self, now: float) -> bool:
         """Whether it still opens anything."""
@@ -300,10 +298,10 @@ def derive_form_token(cookie: str) -> str:
     return hashlib.sha256(b"form\0" + cookie.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _read_valid_token(row: Row[Any] | None) -> Token | None:
+def _read_valid_token(row: Row[tuple[object, ...]] | None) -> Token | None:
     token = None if row is None else _token_from_row(row)
     return token if token is not None and token.is_valid(time.time()) else None
 
 
-def _token_from_row(row: Row[Any]) -> Token:
+def _token_from_row(row: Row[tuple[object, ...]]) -> Token:
     return Token(row.id, row.analyst, row.role, row.created, row.expires, row.revoked)

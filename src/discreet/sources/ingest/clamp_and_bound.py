@@ -21,8 +21,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from discreet.schema.column import Column
-from discreet.schema.schema import Schema
+from discreet.schema.schema import Column, Schema
 from discreet.sources.ingest import values
 from discreet.sources.sql_dialects import (
     ColumnOrigin,

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from discreet.errors import InvalidInput
-from discreet.schema.column import Column
-from discreet.schema.schema import Schema
+from discreet.schema.schema import Column, Schema
 from discreet.sources.sql_dialects import ColumnOrigin
 from discreet.suggestions import find_similar_names, list_names
 

@@ -39,7 +39,7 @@ from uuid import UUID
 import numpy as np
 
 from discreet.numeric import EPOCH
-from discreet.schema.column import Column
+from discreet.schema.schema import Column
 
 Value = int | str | None
 Status = Literal["read", "missing", "unreadable", "clipped"]

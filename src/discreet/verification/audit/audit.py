@@ -24,6 +24,7 @@ from discreet.formatting import (
     format_upper,
     round_down,
 )
+from discreet.json_fields import JsonWritable
 from discreet.numeric import as_number_between, as_rational, format_exact
 from discreet.untrusted import require_callable
 from discreet.verification.audit.combined_features import build_derived_features, learn_features, select_telling_columns
@@ -84,7 +85,7 @@ class Mechanism(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(JsonWritable):
     """The event of the test, and how often it occurred among the test draws."""
 
     words: str
@@ -94,6 +95,8 @@ class Event:
     other_count: int
     draws: int
     """How many test draws there were with each data set."""
+
+    _json_fields = "words likelier p q count other_count draws"
 
     @property
     def p(self) -> float:
@@ -112,7 +115,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class Audit(JsonWritable):
     """The result of an audit: with this confidence, no epsilon below `lower_bound` holds."""
 
     lower_bound: float
@@ -124,6 +127,8 @@ class Audit:
     confidence: Fraction
     evidence: AuditEvidence = field(repr=False)
     """The test draws as keys of the event's feature, for the picture."""
+
+    _json_fields = "sentence violated lower_bound epsilon delta draws confidence event"
 
     @property
     def violated(self) -> bool:
@@ -148,15 +153,6 @@ class Audit:
             if not self.violated or round_down(self.lower_bound, digits) > self.epsilon:
                 return format_lower(self.lower_bound, digits)
         return format_lower(self.lower_bound, MAX_DIGITS)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the audit as JSON; epsilon, delta and the confidence as exact text."""
-        event: dict[str, object] = {"words": self.event.words, "likelier": self.event.likelier}
-        event |= {"p": self.event.p, "q": self.event.q, "count": self.event.count}
-        event |= {"other_count": self.event.other_count, "draws": self.event.draws}
-        payload: dict[str, object] = {"sentence": self.sentence(), "violated": self.violated}
-        payload |= {"lower_bound": self.lower_bound, "epsilon": str(self.epsilon), "delta": str(self.delta)}
-        return payload | {"draws": self.draws, "confidence": str(self.confidence), "event": event}
 
     def picture(self, path: str | Path) -> Path:
         """Draw both output distributions and the event to an .svg, .png or .html file, whole or not at all."""

@@ -29,8 +29,8 @@ from discreet.numeric import as_int, format_exact
 from discreet.planner.options import QueryKeywords
 from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.planner import plan
+from discreet.query import Question, parse_question
 from discreet.query.scan import Cell
-from discreet.query.validate import Question, parse_question
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
 from discreet.verification.audit.audit import Audit, Claim, Mechanism, audit_mechanism, find_worst_pair

@@ -17,9 +17,9 @@ from discreet.numeric import as_int, as_rational
 from discreet.planner.options import QueryKeywords
 from discreet.planner.plan import Plan
 from discreet.planner.planner import plan
+from discreet.query import Question, parse_question
 from discreet.query.predicates import AllOf, AnyOf, InRanges, InTexts, Predicate
 from discreet.query.query import Query
-from discreet.query.validate import Question, parse_question
 from discreet.release.methods import SyntheticMethod
 from discreet.schema import Schema
 from discreet.untrusted import copy_items, require_callable

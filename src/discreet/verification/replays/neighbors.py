@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from fractions import Fraction
 from itertools import combinations_with_replacement, islice, product
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,7 +36,10 @@ Pair = tuple[Rows, Rows]
 NearbyValues = Mapping[str, Sequence[Value]]
 """Values of some columns that are worth trying, such as the ends of the ranges that a question is about."""
 TableRows = Sequence[Mapping[str, Any]]
-PlainRowsCache = dict[str, list[dict[str, Any]]]
+RowItems = tuple[tuple[str, Value], ...]
+PlainValue = str | int | float | Fraction | date | None
+PlainRow = dict[str, PlainValue]
+PlainRowsCache = dict[str, list[PlainRow]]
 """Plain values of units, by their rows."""
 Item = TypeVar("Item")
 Record = TypeVar("Record", bound=Hashable)
@@ -290,9 +294,9 @@ def _trim_common_rows(schema: Schema, rows: TableRows, other_rows: TableRows) ->
     return [row for row in rows if row[UNIT_FIELD] in names], [row for row in other_rows if row[UNIT_FIELD] in names]
 
 
-def _group_by_unit(schema: Schema, rows: TableRows) -> dict[object, Counter[tuple[tuple[str, Any], ...]]]:
+def _group_by_unit(schema: Schema, rows: TableRows) -> dict[object, Counter[RowItems]]:
     """The rows of every unit; without a unit column every row is a unit of its own, equal rows too."""
-    units: dict[object, Counter[tuple[tuple[str, Any], ...]]] = defaultdict(Counter)
+    units: dict[object, Counter[RowItems]] = defaultdict(Counter)
     copies: Counter[object] = Counter()
     for row in rows:
         row_items = tuple(sorted(row.items()))
@@ -309,7 +313,7 @@ def _is_valid_code(column: Column, code: object) -> bool:
     return isinstance(code, int) and column.lower <= code <= column.upper
 
 
-def build_source_rows(schema: Schema, rows: Iterable[Row], cache: PlainRowsCache | None = None) -> list[dict[str, Any]]:
+def build_source_rows(schema: Schema, rows: Iterable[Row], cache: PlainRowsCache | None = None) -> list[PlainRow]:
     """Turn rows of a snapshot into plain values; those of a unit follow from its rows alone.
 
     So neighbors stay neighbors. Values at a bound may lie beyond it, and a unit with as many rows as allowed may have
@@ -326,14 +330,14 @@ def build_source_rows(schema: Schema, rows: Iterable[Row], cache: PlainRowsCache
     return [row for key in keys.values() for row in plain_rows[key]]
 
 
-def _sample_plain_rows(schema: Schema, rows: list[Row], entropy: Entropy) -> list[dict[str, Any]]:
+def _sample_plain_rows(schema: Schema, rows: list[Row], entropy: Entropy) -> list[PlainRow]:
     is_full = len(rows) == schema.rows and schema.unit is not None
     extra_count = sample_below(MAX_EXTRA_ROWS + 1, entropy) if is_full else 0
     generator = PairGenerator(schema, {}, entropy)
     all_rows = [*rows, *(generator.sample_row() | {UNIT_FIELD: rows[0][UNIT_FIELD]} for _ in range(extra_count))]
     plain_rows = []
     for row in all_rows:
-        plain_row: dict[str, Any] = {} if schema.unit is None else {schema.unit: row[UNIT_FIELD]}
+        plain_row: PlainRow = {} if schema.unit is None else {schema.unit: row[UNIT_FIELD]}
         for name, column in schema.columns.items():
             if column.derived is None:
                 plain_row[name] = _sample_plain_value(column, row[name], entropy)
@@ -341,11 +345,9 @@ def _sample_plain_rows(schema: Schema, rows: list[Row], entropy: Entropy) -> lis
     return plain_rows
 
 
-def _sample_plain_value(column: Column, code: Any, entropy: Entropy) -> Any:
-    """A plain value that is registered as this code."""
-    if code is None:
-        return None
-    if column.private_keys:
+def _sample_plain_value(column: Column, code: Value, entropy: Entropy) -> PlainValue:
+    """A plain value that is registered as this code; columns with private keys have texts, which are their values."""
+    if code is None or isinstance(code, str):
         return code
     if column.categories:
         return column.categories[code]

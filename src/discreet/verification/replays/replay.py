@@ -21,6 +21,7 @@ from discreet.custodian.measure import count_key_units, read_exact_inputs
 from discreet.errors import Internal, InvalidInput
 from discreet.estimation.raking import compute_independent_table
 from discreet.formatting import format_number
+from discreet.measurements.base import ExactInput
 from discreet.measurements.observed_loss import (
     DISALLOWED_SHARE,
     ZERO,
@@ -35,8 +36,8 @@ from discreet.measurements.observed_loss import (
 from discreet.measurements.threshold import THRESHOLD_MECHANISM, compute_threshold_change
 from discreet.mechanisms.box_staircase import BoxStaircase
 from discreet.mechanisms.entropy import Entropy, KeyedEntropy
+from discreet.mechanisms.exponential_mechanism import Selection
 from discreet.mechanisms.noise import Noise
-from discreet.mechanisms.selection_scores import Selection
 from discreet.numeric import as_positive
 from discreet.planner.candidates import compute_implied_epsilon
 from discreet.planner.options import QueryKeywords
@@ -45,9 +46,8 @@ from discreet.planner.planner import plan, plan_session_counts
 from discreet.planner.session_budget import SessionBudget, list_noisy_counts
 from discreet.privacy.cost import SubAccount
 from discreet.privacy.guarantee import Guarantee
-from discreet.query import to_sql
+from discreet.query import Question, parse_question, to_sql
 from discreet.query.scan import Cell
-from discreet.query.validate import Question, parse_question
 from discreet.release.methods import SyntheticMethod, build_synthetic_recipes
 from discreet.release.publish_synthetic import plan_synthetic_files
 from discreet.schema import Schema
@@ -80,6 +80,8 @@ from discreet.verification.replays.neighbors import (
 
 SnapshotRows = Sequence[Mapping[str, Any]]
 SourcePair = tuple[MemorySource, MemorySource]
+PairTables = Mapping[tuple[int, int], Counts]
+"""The exact table of each pair of columns. Secret."""
 MAX_DENOMINATOR = 10**4
 """The largest denominator that is shown."""
 NO_LOSS = ObservedLoss()
@@ -309,7 +311,7 @@ def _replay_measurements(planned: Plan, rows: SnapshotRows, other_rows: Snapshot
     return mechanisms
 
 
-def _compute_exact_inputs(planned: Plan, rows: SnapshotRows) -> list[dict[Cell, Any]]:
+def _compute_exact_inputs(planned: Plan, rows: SnapshotRows) -> list[dict[Cell, ExactInput]]:
     """The inputs of every cell; of every private key that the table has."""
     source = MemorySource(planned.schema, rows)
     cells = planned.list_cells() if planned.threshold is None else [(key,) for key in count_key_units(planned, source)]
@@ -467,7 +469,7 @@ def _replay_marginals(
 
 
 def _replay_pair_selection(
-    plan: MarginalsPlan, binned: Sequence[BinnedColumn], exact: Sequence[dict[Any, Counts]]
+    plan: MarginalsPlan, binned: Sequence[BinnedColumn], exact: Sequence[PairTables]
 ) -> list[MechanismReplay]:
     choices = count_choices_left(plan.required_pairs, len(binned))
     if plan.choosing_budget is None or not choices:
@@ -488,7 +490,7 @@ def _replay_pair_selection(
 
 
 def _replay_pair_tables(
-    plan: MarginalsPlan, marginals: NoisyMarginals, exact: Sequence[dict[Any, Counts]]
+    plan: MarginalsPlan, marginals: NoisyMarginals, exact: Sequence[PairTables]
 ) -> list[MechanismReplay]:
     tables, other_tables = ({pair: values[pair] for pair in marginals.pairs} for values in exact)
     noises = build_table_noises([tables[pair].size for pair in marginals.pairs], plan.measuring_budget)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from alembic import op
 from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, Text
+from sqlalchemy.schema import SchemaItem
 
 revision = "1"
 down_revision = None
@@ -94,9 +93,9 @@ def _name(name: str) -> Column[str]:
     return Column(name, Text, primary_key=True)
 
 
-def _texts(*names: str) -> tuple[Column[Any], ...]:
+def _texts(*names: str) -> tuple[SchemaItem, ...]:
     return tuple(Column(name, Text, nullable=False) for name in names)
 
 
-def _times(*names: str) -> tuple[Column[Any], ...]:
+def _times(*names: str) -> tuple[SchemaItem, ...]:
     return tuple(Column(name, Double, nullable=False) for name in names)
