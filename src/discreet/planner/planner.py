@@ -202,9 +202,14 @@ def _check_request(schema: Schema, query: Query, request: PlanRequest) -> None:
     """Refuse options that do not go together; pure differential privacy is allowed under every model of a schema."""
     model, delta = request.requested_model, request.delta
     if model not in {"dp", *schema.models}:
+        allowed, similar_names = (
+            dict.fromkeys(("dp", *schema.models)),
+            find_similar_names(model, ("dp", *schema.models)),
+        )
         hint = "; leave out delta" if delta is not None else ""
-        allowed = ", ".join(dict.fromkeys(("dp", *schema.models)))
-        raise InvalidInput(f"{model[:40]} is not allowed for {schema.name}; its models are {allowed}{hint}")
+        hint += f"; did you mean {' or '.join(map(repr, similar_names))}?" if similar_names and not hint else ""
+        message = f"{model[:40]} is not allowed for {schema.name}; its models are {list_names(allowed)}{hint}"
+        raise InvalidInput(message, code="unknown-name")
     if model != "approx-dp" and delta is not None:
         raise InvalidInput(f"delta belongs to approx-dp, and {model} was asked; leave one of them out")
     if model == "approx-dp" and delta is None and request.noise_scale is None and request.rho is None:

@@ -351,7 +351,9 @@ def _tokenize(text: str) -> list[Token]:
     """The tokens of one statement that begins with SELECT."""
     if len(text) > ast.MAX_TEXT_LENGTH:
         raise InvalidInput(f"a question has at most {ast.MAX_TEXT_LENGTH} characters, got {len(text)}; shorten it")
-    check_question_text(text)
+    unwritable = re.search("[\0\ud800-\udfff]", text)
+    with ast.locate_errors(None if unwritable is None else unwritable.span()):
+        check_question_text(text)
     try:
         tokens = Tokenizer().tokenize(text)
     except SqlglotError:
