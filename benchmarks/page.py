@@ -65,7 +65,7 @@ def _format_opening(results: Facts) -> Iterator[str]:
         yield f"| last run | {last['when']} |"
     yield ""
     yield "Every library but discreet is installed in an environment of its own from a lock with hashes"
-    yield "(`benchmarks/peers`). Times are medians; the first answer of its kind is listed beside a warm one. A load above"
+    yield "(`benchmarks/peers`). Times are medians; a first answer of its kind stands beside a warm one. A load above"
     yield "the number of cores, told with each run, means that the machine was busy with other work: then times on the"
     yield "clock are too long for everybody, and ratios and times on the processor say more."
     yield ""

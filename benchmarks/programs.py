@@ -39,9 +39,9 @@ PROGRAMS = (
         "growth",
         "Growth with the rows",
         "The same contestants on tables that are ten times longer each time. A contestant that takes too long to load "
-        "or to answer is left out of the next size. What does not grow (parsing, planning, the charge on the disk) hides "
-        "the rows in small tables, so the last two sizes tell most. 100 million rows are for DuckDB and discreet "
-        "alone.",
+        "or to answer is left out of the next size. Constant costs (parsing, planning, the charge on the disk) hide "
+        "the rows in small tables, so the last two sizes are the most informative. 100 million rows are for DuckDB and "
+        "discreet alone.",
         ("--large",),
         ("--sizes", "10000", "100000", "1000000"),
     ),

@@ -299,8 +299,8 @@ def _kind(one: NamedAudit) -> str:
 def _format_promises() -> str:
     does = (
         "An answer with epsilon: whatever you were told, it would have been at most e^epsilon times as likely had one "
-        "person's record been another. That holds for every analyst, whatever they know, and for all answers together with "
-        "the sum of their epsilons.",
+        "person's record been another. That holds for every analyst, whatever they know, and for all answers together "
+        "with the sum of their epsilons.",
         "The ledger is written before a row is read. No crash, race or collusion of analysts overdraws it.",
         "Whether a question is refused depends on the question, the schema and the ledger, and never on a row.",
     )
