@@ -37,6 +37,7 @@ from discreet.schema import yaml as schema_yaml
 from discreet.schema.yaml import MappingKeys
 from discreet.service import config
 from discreet.service.problems import PROBLEM_TYPES, ProblemType
+from support import external_services
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -373,6 +374,26 @@ def test_styles_fetch_nothing_from_elsewhere(site: Any) -> None:
     assert [
         address for style in styles for address in re.findall(r"(?:url\(|@import\s)['\"]?(?:https?:)?//[^)]*", style)
     ] == []
+
+
+@pytest.mark.xdist_group("site")
+def test_the_search_works_in_pages_opened_from_a_folder(site: Any, chromium: external_services.Chromium) -> None:
+    """From a page at the top and from one in a folder; nothing is asked of a network."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium.path, args=list(external_services.CHROMIUM_FLAGS))
+        for name in ("index.html", "how-to/choose-epsilon.html"):
+            page, requests = browser.new_page(), []
+            page.on("request", lambda request, seen=requests: seen.append(request.url))
+            page.goto((site.folder / name).as_uri())
+            page.keyboard.press("f")
+            page.keyboard.type("quasi-identifier")
+            found = page.locator(".md-search-result__link").first
+            found.wait_for(state="attached", timeout=60_000)
+            assert str(found.get_attribute("href")).startswith(site.folder.as_uri())
+            assert [address for address in requests if not address.startswith("file:")] == []
+        browser.close()
 
 
 def list_navigated_pages(part: object) -> Iterator[str]:
