@@ -21,7 +21,7 @@ from discreet.service.openapi import OPEN_PATHS
 Document = Mapping[str, Any]
 CUSTODIAN, GRANTED, ANYBODY = (
     "custodians",
-    "custodians, and analysts with a grant for the data set",
+    "whoever may ask the data set",
     "everybody with a token",
 )
 WHO = {
