@@ -38,10 +38,10 @@ PROGRAMS = (
     Program(
         "growth",
         "Growth with the rows",
-        "The same contestants on tables that are ten times longer each time. Whoever takes too long to load or to "
-        "answer is not asked about the next one. What does not grow (parsing, planning, the charge on the disk) hides "
-        "the rows in small tables, so the last two sizes tell most. 100 million rows are for DuckDB and discreet "
-        "alone.",
+        "The same contestants on tables that are ten times longer each time. A contestant that takes too long to load "
+        "or to answer is left out of the next size. Constant costs (parsing, planning, the charge on the disk) hide "
+        "the rows in small tables, so the last two sizes are the most informative. 100 million rows are for DuckDB and "
+        "discreet alone.",
         ("--large",),
         ("--sizes", "10000", "100000", "1000000"),
     ),
@@ -86,7 +86,7 @@ PROGRAMS = (
         "private_microdata",
         "Private files beside MST",
         "Synthetic and other differentially private files beside MST of smartnoise-synth, on the same bins at the same "
-        "epsilon and delta. Two faults of the peer are mended first, so that they do not count against it.",
+        "epsilon and delta. Two faults of the peer are corrected first, so that they do not count against it.",
         ("--quick",),
         ("--quick",),
     ),

@@ -27,7 +27,7 @@ Show = Callable[[str], None]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Show, draw, and say what to try next; what fails is told in a sentence."""
+    """Show, draw, and say what to try next; report a failure in one sentence."""
     options = _parse_arguments(arguments)
     console = Console(highlight=False, markup=False, emoji=False)
     try:

@@ -65,7 +65,7 @@ def explain_yes_or_no() -> Explanation:
 
 
 def _compute_bits(if_true: float, if_false: float) -> float:
-    """How much an answer tells of a yes that is held for likely once in a hundred, by how often it says yes."""
+    """How much an answer reveals about a yes with a prior probability of one in a hundred, by how often it says yes."""
     yes = 0.01 * if_true + 0.99 * if_false
     cases = [(0.01, if_true, yes), (0.99, if_false, yes), (0.01, 1 - if_true, 1 - yes), (0.99, 1 - if_false, 1 - yes)]
     return sum(prior * likelihood * math.log2(likelihood / in_all) for prior, likelihood, in_all in cases)

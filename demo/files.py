@@ -20,7 +20,7 @@ RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def publish(custodian: Custodian, work: Work, method: str, show: Callable[[str], None]) -> dict[str, Any]:
-    """Make one file, its manifest and its report; what is told of them, to be kept in the folder's mark."""
+    """Make one file, its manifest and its report; their description, for the folder's mark file."""
     name, options = RECIPES[method]
     out, report = work.folder / f"{name}.csv", work.folder / f"{name}-report.html"
     release = custodian.publish(method, out, report=report, progress=show, **options)

@@ -29,7 +29,7 @@ def show_registry(console: Console, work: Work) -> None:
     _print_title(console, "A registry")
     console.print(f"{work.patients:,} made-up patients, in {work.folder}")
     if work.is_complete:
-        console.print("Found again: what was asked before is answered from its ledger, for nothing.")
+        console.print("Found again: earlier questions are answered from its ledger, at no cost.")
     elif work.why != NEW:
         console.print(f"Made anew: {work.why}.")
 

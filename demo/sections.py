@@ -84,7 +84,7 @@ def _format_registry(results: DemoResults) -> str:
 def _format_questions(results: DemoResults) -> str:
     words = (
         f"An analyst, {ANALYST}, asks in SQL. Every answer is drawn at random, as its epsilon asks for: a small "
-        "epsilon costs little and says little. She is told where the exact number lies in 95 of 100 cases. The last "
+        "epsilon costs little and says little. The answer comes with a 95 % confidence interval. The last "
         "column is the truth. No analyst sees it; here you are the custodian too."
     )
     heads = ("question", "answer", "95 % between", "cost", "truth")
@@ -126,7 +126,7 @@ def _format_pictures(results: DemoResults) -> Iterator[str]:
     words = (
         "The custodian of this registry allows questions about one person. The answer is a draw from what she "
         "believed, moved a little towards the truth: whatever the truth is, she cannot learn more than epsilon allows. "
-        "Of somebody who is not in the registry she is told a draw from what she believed. "
+        "About a person who is not in the registry the answer is a draw from what she believed. "
         f"The truth is {format_truth(person)}."
     )
     yield _format_answer("One person", words, person)
@@ -166,7 +166,7 @@ def _format_budget(results: DemoResults) -> str:
     words = (
         f"Epsilon adds up. {ANALYST} has {format_exact(cap)} of it, for ever, and every question takes its part "
         "before a row "
-        "is read. The same question again is answered from the ledger, for nothing: asking often does not wear the "
+        "is read. The same question again is answered from the ledger, at no cost: asking often does not wear the "
         "noise away. The mean with a prior is another question here: the planner took another noise for it, and it "
         "was charged again."
     )
@@ -299,8 +299,8 @@ def _kind(one: NamedAudit) -> str:
 def _format_promises() -> str:
     does = (
         "An answer with epsilon: whatever you were told, it would have been at most e^epsilon times as likely had one "
-        "person's record been another. That holds whoever asks, whatever they know, and for all answers together with "
-        "the sum of their epsilons.",
+        "person's record been another. That holds for every analyst, whatever they know, and for all answers together "
+        "with the sum of their epsilons.",
         "The ledger is written before a row is read. No crash, race or collusion of analysts overdraws it.",
         "Whether a question is refused depends on the question, the schema and the ledger, and never on a row.",
     )

@@ -32,7 +32,8 @@ def build_generated_files() -> dict[str, str | bytes]:
     contents_by_place["reference/proofs.md"] = repository_pages.format_page()
     for file, page in repository_pages.list_pages().items():
         contents_by_place[page] = (ROOT / file).read_text(encoding="utf-8")
-    contents_by_place["site.css"] = Path(__file__).with_name("site.css").read_bytes()
+    for name in ("site.css", "iframe-worker.js"):
+        contents_by_place[name] = Path(__file__).with_name(name).read_bytes()
     for module in sorted(Path(__file__).parent.glob(PICTURES)):
         contents_by_place |= import_module(f"documentation.{module.stem}").draw_pictures()
     return contents_by_place

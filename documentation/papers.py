@@ -71,7 +71,7 @@ hide: [toc]
 
 Every section of the five documents, what became of it, the code, the tests that hold it, and what had to be corrected:
 [000](#000-prior-knowledge-refinement), [001, the thesis](#001-the-thesis), [002](#002-linear-refinement),
-[003](#003-the-book), [004](#004-individual-differential-privacy); what these are is told [at the end](#the-documents).
+[003](#003-the-book), [004](#004-individual-differential-privacy); [the end of this page](#the-documents) lists them.
 Sections that need no code say so; what is not implemented says why. Figures are names for `python -m papers`, which
 computes them anew ([more](reproduce.md)). Modules are in `src/discreet`, but those of `papers/`; tests in `tests`.
 

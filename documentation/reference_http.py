@@ -19,7 +19,11 @@ from discreet.service.config import Config, DatasetConfig
 from discreet.service.openapi import OPEN_PATHS
 
 Document = Mapping[str, Any]
-CUSTODIAN, GRANTED, ANYBODY = "custodians", "whoever may ask the data set", "everybody with a token"
+CUSTODIAN, GRANTED, ANYBODY = (
+    "custodians",
+    "whoever may ask the data set",
+    "everybody with a token",
+)
 WHO = {
     require_custodian: CUSTODIAN,
     get_managed_context: CUSTODIAN,
@@ -103,7 +107,7 @@ def format_page() -> str:
         ABOUT,
         format_table(("route", "what it does"), lines),
         "## Rehearsal",
-        "These are the same as those without `/rehearsal`, on a made-up table, and for nothing:",
+        "These are the same as those without `/rehearsal`, on a fictitious table, at no cost:",
         "\n".join(f"- {format_code(path)}" for path in dict.fromkeys(rehearsal_paths)),
         *(
             _format_section(document, method, path, one, allowed[method, path])

@@ -24,7 +24,7 @@ PARTS: Mapping[str, tuple[MappingKeys, type | None, str]] = {
     "`limits`": (
         list_keys(Limits),
         Limits,
-        "The most that one request may be, and how many a token may send. Whoever sends no token is counted by "
+        "The most that one request may be, and how many a token may send. Requests without a token are counted by "
         "address.",
     ),
 }

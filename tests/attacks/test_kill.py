@@ -52,7 +52,7 @@ def test_it_succeeds_against_the_weak_stand_in(tmp_path: Path) -> None:
     assert attack("weak_targets", "noisy_count", WEAK, [tmp_path / "t.csv", account], account.exists)
 
 
-@pytest.mark.parametrize("function", ["read_exact_inputs", "sample_noisy_outputs"])
+@pytest.mark.parametrize("function", ["scan_rows", "sample_noisy_outputs"])
 def test_it_fails_against_discreet(tmp_path: Path, function: str) -> None:
     """First the charge: it is there when the first row was read, and when the answer was drawn."""
     schema = target_faces.write(tmp_path, crowd())
@@ -62,4 +62,4 @@ def test_it_fails_against_discreet(tmp_path: Path, function: str) -> None:
             return custodian.budget()[0].epsilon == 1
 
     assert not is_charged()
-    assert not attack("discreet.custodian.measure", function, OURS, [schema], is_charged)
+    assert not attack("discreet.custodian.custodian", function, OURS, [schema], is_charged)

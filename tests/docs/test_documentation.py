@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,9 +34,10 @@ from documentation import (
 import discreet
 from discreet.errors import DiscreetError
 from discreet.schema import yaml as schema_yaml
-from discreet.schema.yaml import MappingKeys
+from discreet.schema.yaml import MappingKeys, list_keys
 from discreet.service import config
 from discreet.service.problems import PROBLEM_TYPES, ProblemType
+from support import external_services
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -138,7 +139,9 @@ def test_every_example_of_the_schema_is_one() -> None:
 def test_every_setting_is_described() -> None:
     assert reference_settings.list_undocumented(reference_settings.PARTS, reference_settings.WORDS) == []
     described = {known for known, _, _ in reference_settings.PARTS.values()}
-    assert described == {value for value in vars(config).values() if isinstance(value, MappingKeys)}
+    read = [value for value in vars(config).values() if is_dataclass(value) and value.__module__ == config.__name__]
+    assert described == {list_keys(value) for value in read}
+    assert len(described) >= 4
 
 
 def test_a_setting_without_words_is_caught() -> None:
@@ -373,6 +376,26 @@ def test_styles_fetch_nothing_from_elsewhere(site: Any) -> None:
     assert [
         address for style in styles for address in re.findall(r"(?:url\(|@import\s)['\"]?(?:https?:)?//[^)]*", style)
     ] == []
+
+
+@pytest.mark.xdist_group("site")
+def test_the_search_works_in_pages_opened_from_a_folder(site: Any, chromium: external_services.Chromium) -> None:
+    """From a page at the top and from one in a folder; nothing is asked of a network."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium.path, args=list(external_services.CHROMIUM_FLAGS))
+        for name in ("index.html", "how-to/choose-epsilon.html"):
+            page, requests = browser.new_page(), []
+            page.on("request", lambda request, seen=requests: seen.append(request.url))
+            page.goto((site.folder / name).as_uri())
+            page.keyboard.press("f")
+            page.keyboard.type("quasi-identifier")
+            found = page.locator(".md-search-result__link").first
+            found.wait_for(state="attached", timeout=60_000)
+            assert str(found.get_attribute("href")).startswith(site.folder.as_uri())
+            assert [address for address in requests if not address.startswith("file:")] == []
+        browser.close()
 
 
 def list_navigated_pages(part: object) -> Iterator[str]:
