@@ -131,7 +131,7 @@ def _build_method_command(name: str, method: type[ReleaseMethod]) -> Callable[..
         else:
             terminal.print_screen(*_render_release(release))
 
-    run_publish.__doc__ = method.__doc__
+    run_publish.__doc__ = method.describe()
     return _add_options(run_publish, method.list_options())
 
 

@@ -72,8 +72,8 @@ class Ledger(AbstractContextManager["Ledger"]):
         >>> with Custodian.open(write_registry(Path("."), patients=100), ledger="ledger.db") as custodian:
         ...     answer = custodian.answer("SELECT COUNT(*) FROM registry WHERE smoker", epsilon=0.5)
         >>> with Ledger.existing("ledger.db") as ledger:
-        ...     [entry.what for entry in ledger.history("registry")][0]
-        'x'
+        ...     [entry.kind for entry in ledger.history("registry")]
+        ['charge', 'register']
     """
 
     def __init__(self, database: Database, find: Callable[[Database], str]) -> None:

@@ -299,7 +299,7 @@ def load_schema(path: str | Path) -> Schema:
         >>> from discreet.sample import write_registry
         >>> schema = load_schema(write_registry(Path("."), patients=100))
         >>> schema.name, len(schema.columns)
-        ('registry', 12)
+        ('registry', 13)
     """
     file = locate_schema(path)
     if file.suffix.lower() in TABLE_SUFFIXES:

@@ -264,7 +264,8 @@ def _build_model(
 
 
 RELEASE_MODELS: Mapping[str, type[ReleaseRequest]] = {
-    name: _build_model(name, ReleaseRequest, method.__doc__, method.list_options()) for name, method in METHODS.items()
+    name: _build_model(name, ReleaseRequest, method.describe(), method.list_options())
+    for name, method in METHODS.items()
 }
 """The body of a release by its method."""
 if TYPE_CHECKING:

@@ -287,7 +287,11 @@ def _render_release_page(
     values: dict[str, object] = {"expected": None, "fits": None, "alert": None}
     values["key"] = form.get_text("key") or generate_identifier()
     method = form.get_text("method") if form.get_text("method") in METHODS else DEFAULT_METHOD
-    values |= {"method": method, "about": METHODS[method].__doc__, "options": METHODS[method].list_options().values()}
+    values |= {
+        "method": method,
+        "about": METHODS[method].describe(),
+        "options": METHODS[method].list_options().values(),
+    }
     values |= {"form": form, "columns": context.schema.columns}
     values |= {"private": tuple(SYNTHETIC_METHODS), "weaker": tuple(PROTECTION_METHODS)}
     values |= {"jobs": [job_to_json(service, principal, job) for job in jobs], "where": get_dataset_urls(context)}

@@ -253,7 +253,7 @@ def audit_mechanism(
         >>> noise = DiscreteLaplace(epsilon=1, sensitivity=1)
         >>> def count(D, n):
         ...     return len(D) + noise.sample_units(n, SYSTEM)
-        >>> audit_mechanism(count, D=[1, 2, 3], D2=[1, 2], epsilon=1, draws=20_000).violated
+        >>> audit_mechanism(count, D=[1, 2, 3], D2=[1, 2], epsilon=1, draws=20_000, confidence=0.999999).violated
         False
     """
     claim = Claim.of(epsilon, delta, draws, confidence)
