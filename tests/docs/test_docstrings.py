@@ -42,8 +42,9 @@ def read_sections(docstring: str) -> dict[str, str]:
 
 
 def list_items(section: str) -> list[str]:
-    """The names that a section explains."""
-    return re.findall(r"^(\*{0,2}\w+):", textwrap.dedent(section), re.MULTILINE)
+    """The names that a section explains, one at the beginning of each of its lines that is not indented further."""
+    lines = textwrap.dedent(section).splitlines()
+    return [line.partition(":")[0] for line in lines if line and not line.startswith(" ")]
 
 
 def _is_made_elsewhere(kind: type) -> bool:
@@ -166,3 +167,27 @@ def test_a_name_without_its_sections_is_caught() -> None:
 def test_an_example_that_is_wrong_is_caught() -> None:
     assert run_examples("right", "Example:\n    >>> 1 + 1\n    2\n") == ""
     assert "Expected:" in run_examples("wrong", "Example:\n    >>> 1 + 1\n    3\n")
+
+
+def test_the_page_shows_sections_as_lists_and_examples_as_code() -> None:
+    assert reference_python.format_docstring(documented).splitlines()[2:] == [
+        "**Arguments**",
+        "",
+        "- `size`: What is doubled.",
+        "- `**options`: Ignored.",
+        "",
+        "**Returns**",
+        "",
+        "- Twice the size.",
+        "",
+        "**Raises**",
+        "",
+        "- `ValueError`: The size is negative.",
+        "",
+        "**Example**",
+        "",
+        "```pycon",
+        ">>> 1 + 1",
+        "2",
+        "```",
+    ]

@@ -324,11 +324,11 @@ def reconcile(
         constraints: Statements about the exact answers.
         variance: The variance of the noise: one number, or one for each answer. Intervals need it.
         whole: Whether to return whole numbers, each less than 1 from the best ones, that keep totals, nesting, bounds
-        and order.
+            and order.
         accept_facts: Must be True if a constraint is a fact; the variance and the guarantee are then needed too.
         guarantee: The guarantee of the noisy answers; with facts, the result's guarantee states what they cost.
         changes: With facts, the changes of the exact answers between neighbors, as rows; by default each cell changes
-        alone.
+            alone.
 
     Returns:
         The refined answers, with their error and guarantee.

@@ -48,8 +48,7 @@ def rho(
         A: The matrix of the refinement, n x n.
         D: The matrix of the constants, n x m.
         noise_scale: The scale of the continuous Laplace noise: one number, or one for each answer. Noise on whole
-            numbers
-        may lose more (refinement_cost.md).
+            numbers may lose more (refinement_cost.md).
         constants_change: c - c' for a pair of neighbors; or several as rows, and the largest loss counts.
         answers_change: mu - mu' for the same pairs.
         components: The positions that are released; all by default.

@@ -167,8 +167,7 @@ class BoxStaircase(VectorStaircase):
         epsilon: Privacy budget of the whole vector, above 0.
         widths: The most that one privacy unit changes each component.
         core: The half widths of the core: it holds the points nearer 0 than these, and the attribute `core` says where
-            its
-        cells end. By default the core whose sum of variances over squared widths is least.
+            its cells end. By default the core whose sum of variances over squared widths is least.
         step: The distance of two points of the grid: one number, or one for each component.
 
     Raises:

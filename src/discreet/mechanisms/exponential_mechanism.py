@@ -243,7 +243,7 @@ def exponential(
         epsilon: Privacy budget of one choice, above 0.
         prior: The candidates and their prior weights; without it all candidates weigh the same.
         bounded_range: The largest minus the smallest change of a score over the candidates, between neighbors. If it is
-        below 2 sensitivity, it replaces that: the cost is the same and the choice is sharper.
+            below 2 sensitivity, it replaces that: the cost is the same and the choice is sharper.
         step: The public grid of the scores.
 
     Returns:

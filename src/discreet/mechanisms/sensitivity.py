@@ -271,7 +271,7 @@ def global_sensitivity(
 
     Args:
         what: "count", "distinct", "sum", "histogram" (in the l1 norm), "mean", "variance", "median", "max", "min",
-        "second max" or ("quantile", q).
+            "second max" or ("quantile", q).
         lower: The lower bound of the values, where they matter.
         upper: The upper bound of the values, where they matter.
         neighbors: The neighbor relation, "add-remove" or "replace-one".

@@ -218,30 +218,26 @@ class QueryOptions(CheckedValue):
         accuracy: How near the answer should be, such as "±50 at 95%": the smallest epsilon that reaches it is charged.
         noise_scale: The scale of Laplace noise; under approx-dp the standard deviation of Gaussian noise.
         prior: What the analyst already knows, such as "normal(38, 6)". The answer says what it means to someone with
-            this
-        prior.
+            this prior.
         delta: The delta of approx-dp, such as 1e-9.
         rows: The fewest rows expected to be selected: it helps to choose a mechanism, and the accuracy of a mean is
-            stated
-        for it.
+            stated for it.
         model: "dp", "approx-dp" or "individual-dp".
         mechanism: The name of a mechanism, as previews show it.
         distance: Requests a refinement of the prior by this distance.
         tail: Whether a tenth of a heavy tail is mixed into the prior, so that a wrong prior cannot hide the truth. By
-        default it is where the prior only weighs noise, and in shapes without ends, but not where the answer is drawn
-        from a prior with ends.
+            default it is where the prior only weighs noise, and in shapes without ends, but not where the answer is
+            drawn from a prior with ends.
         interval: Spends half of epsilon on two values around a quantile.
         population: Refuses, before anything is charged, a question that has no `Answer.population`.
         population_size: The size of that population: it may be given where the number of units is public.
         fresh: Pays for a new draw. By default the same question again returns the stored answer, and costs nothing.
         reuse: "any" accepts another analyst's stored answer also if it costs more than epsilon. By default such an
-            answer
-        is returned with noise added to your epsilon where its noise is discrete Laplace, once for each draw; otherwise
-        a new one is drawn.
+            answer is returned with noise added to your epsilon where its noise is discrete Laplace, once for each draw;
+            otherwise a new one is drawn.
         constraints: Public facts, such as "total = 1000", that the count's `reconciled` rows are made to fit.
         ranges: Ranges of a HISTOGRAM, such as "20..30": refused, before anything is charged, where `Answer.range` could
-            not
-        count them.
+            not count them.
         key: A name for this request: a retry with it is not charged again.
 
     Raises:

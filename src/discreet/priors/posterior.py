@@ -41,10 +41,9 @@ class Posterior(CheckedValue):
         names: The categories, for names.
         points: The values that the cells stand for, where these are not their middles.
         grid: The grid of the values, if it is known: a cell then holds the values at whole steps from half a step after
-            its
-        lower edge.
+            its lower edge.
         ends: The least and the greatest possible value: a cell then also holds what lies between two of its values,
-        between the last and the first of the next cell, and from the outermost ones to the ends.
+            between the last and the first of the next cell, and from the outermost ones to the ends.
 
     Raises:
         InvalidInput: It is neither over numbers nor over names, or the probabilities do not add up to 1.

@@ -89,8 +89,7 @@ class Prior(CheckedValue):
         grid: The grid, for numbers.
         values: The values, for any other kind.
         shape: The text that it was parsed from, so that it can be laid on a finer grid, such as that of a mean. A prior
-            of
-        weights has none: its values alone are possible.
+            of weights has none: its values alone are possible.
 
     Raises:
         InvalidInput: The weights or the values are not valid, or their numbers differ.

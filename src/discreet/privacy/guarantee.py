@@ -67,7 +67,7 @@ class Guarantee(CheckedValue, JsonSerializable):
 
     Args:
         model: "dp", "approx-dp", "zcdp", "individual-dp", "k-anonymity", "probabilistic-k-anonymity", "t-closeness" or
-        "nominal".
+            "nominal".
         neighbors: "add-remove" or "replace-one", for differential privacy and individual DP.
         epsilon: The privacy loss, for the models that have one.
         delta: The delta of approx-dp, below 1.

@@ -336,7 +336,7 @@ def compare_release(
         confidential: The confidential columns.
         groups: The labels of the released rows that hide one another, for all columns or by column.
         aligned: Whether row i of the release was made of row i of the original, of those that were kept; otherwise
-        measures that need this are None.
+            measures that need this are None.
         scale: What columns are divided by before distances are taken, as in `microaggregate`.
         tolerance: The distance in standard deviations within which a number is near another.
         earlier: The groups of earlier releases of the same rows, by name.

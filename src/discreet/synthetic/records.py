@@ -135,7 +135,7 @@ class RecordsPlan(CheckedValue):
         shares: The shares of the budget: for the sums of all ordered columns together, then for each column of names.
         uses_box_staircase: Whether noise is a box staircase for each block rather than independent numbers.
         errors: The expected errors of the columns' distributions: W1 in widths of the domain, for names the total
-        variation.
+            variation.
 
     Raises:
         InvalidInput: k is not between 1 and the rows, or the shares do not fit the columns.

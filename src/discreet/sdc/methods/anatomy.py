@@ -69,8 +69,7 @@ def anatomy(
         method: The algorithm that forms the groups, as in `microaggregate`.
         scale: What columns are divided by before distances are taken, as in `microaggregate`.
         diversity: A `Distinct`, `Spread` or `Closeness` that the confidential values of each group must have; or one
-            for
-        each confidential column.
+            for each confidential column.
         weights: The weight of each row in centroids, as an array or the name of a column.
         strata: Labels that no group may mix, as an array or the name of a column.
         entropy: The source of random bytes; the system's generator by default.

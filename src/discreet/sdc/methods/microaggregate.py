@@ -159,11 +159,9 @@ def microaggregate(
         X: An array of numbers with a row for each record, or a table.
         k: The minimum number of rows in a group, whatever their weights.
         method: "mdav"; "v-mdav", groups of variable size; "ranking", one column by rank, from both ends in turn;
-            "blocks",
-        one column by rank from the low end; "insensitive", around the corners of the domain; "random".
+            "blocks", one column by rank from the low end; "insensitive", around the corners of the domain; "random".
         scale: What columns are divided by: None, "domain" for the width of the domain (formula 6.7), "deviation" for
-            the
-        standard deviation, or numbers.
+            the standard deviation, or numbers.
         weights: Positive weights of the rows in averages, as an array or the name of a column.
         strata: Labels that no group may mix, each with at least k rows, as an array or the name of a column.
         domains: The bounds of each column, by name or in order.

@@ -68,8 +68,7 @@ def mdav_id(
 
     Returns:
         The protected table with its guarantee and groups. Row i was made of row i of the original: change the order
-        before
-        you release it, as `Custodian.publish` does.
+        before you release it, as `Custodian.publish` does.
 
     Raises:
         InvalidInput: A column, k or another option is not valid.
@@ -134,12 +133,11 @@ def mdav_swap(
         confidential: The confidential columns.
         intruder: "uninformed" or "informed".
         swap: Against uninformed intruders, "confidential" moves all confidential values of a row together, columns with
-        different k apart; "quasi" moves its quasi-identifiers.
+            different k apart; "quasi" moves its quasi-identifiers.
         method: The algorithm that forms the groups, as in `microaggregate`.
         scale: What columns are divided by before distances are taken, as in `microaggregate`.
         diversity: A `Distinct`, `Spread` or `Closeness` that the confidential values of each group must have; or one
-            for
-        each confidential column.
+            for each confidential column.
         weights: The weight of each row in centroids, as an array or the name of a column.
         strata: Labels that no group may mix, as an array or the name of a column.
         entropy: The source of random bytes; the system's generator by default.
@@ -147,8 +145,7 @@ def mdav_swap(
 
     Returns:
         The protected table with its guarantee and groups. Row i was made of row i of the original: change the order
-        before
-        you release it, as `Custodian.publish` does.
+        before you release it, as `Custodian.publish` does.
 
     Raises:
         InvalidInput: A column, k or another option is not valid.
@@ -198,16 +195,14 @@ def ir_swap(
         k: The minimum size of a group; or a size for each confidential column.
         confidential: The confidential columns.
         diversity: A `Distinct`, `Spread` or `Closeness` that the confidential values of each group must have; or one
-            for
-        each confidential column.
+            for each confidential column.
         strata: Labels that no group may mix, as an array or the name of a column.
         entropy: The source of random bytes; the system's generator by default.
         **reading: How columns are read: `kinds`, `categories`, `taxonomies` and `domains`, each a mapping by column.
 
     Returns:
         The protected table with its guarantee and groups. Row i was made of row i of the original: change the order
-        before
-        you release it, as `Custodian.publish` does.
+        before you release it, as `Custodian.publish` does.
 
     Raises:
         InvalidInput: A column, k or another option is not valid.

@@ -307,15 +307,13 @@ def t_close(
         buckets: The number of buckets; floor(t) + 1 by default.
         groups_per_bucket: The number of groups for each bucket; by default as many as k allows, fewer where t needs it.
         form: "hidden" permutes the buckets of a group among its rows and does not release groups; "anatomy" releases
-            two
-        tables that share a `group`.
+            two tables that share a `group`.
         entropy: The source of random bytes; the system's generator by default.
         **reading: How columns are read: `kinds`, `categories`, `taxonomies` and `domains`, each a mapping by column.
 
     Returns:
         The protected table with its guarantee and groups. Row i was made of row i of the original: change the order
-        before
-        you release it, as `Custodian.publish` does.
+        before you release it, as `Custodian.publish` does.
 
     Raises:
         InvalidInput: A column, k or another option is not valid.

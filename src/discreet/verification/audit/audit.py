@@ -230,9 +230,8 @@ def audit_mechanism(
 
     Args:
         mechanism: `mechanism(D, n)` returns n draws: an array of numbers, truth values or strings, an array with a row
-            for
-        each, or a list of numbers, texts, moments, rows of these, or anything that can be hashed. In an array numbers
-        are compared as 64-bit floats; a list keeps all digits and types.
+            for each, or a list of numbers, texts, moments, rows of these, or anything that can be hashed. In an array
+            numbers are compared as 64-bit floats; a list keeps all digits and types.
         D: A data set.
         D2: A neighbor of it.
         epsilon: The claimed epsilon.
@@ -315,7 +314,7 @@ def audit_worst(
         epsilon: The claimed epsilon.
         delta: The claimed delta.
         draws: The draws of the audit with each data set; to choose the pair, a quarter as many are drawn in addition,
-        over all pairs.
+            over all pairs.
         confidence: The probability that the bound is right.
         progress: Called with a line about each step.
 
