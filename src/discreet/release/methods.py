@@ -72,11 +72,6 @@ class ReleaseMethod(CheckedValue, ABC):
                 set_fields(self, **{item.name: item.metadata[OPTION].parse(value)})
 
     @classmethod
-    def describe(cls) -> str:
-        """Return the first paragraph of the docstring, which commands, forms and the service show."""
-        return inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0]
-
-    @classmethod
     def list_options(cls) -> Mapping[str, tuple[Option, object]]:
         """List the options with their defaults, by name; an option that is needed has None."""
         options: list[tuple[Option, object]] = [
@@ -447,6 +442,11 @@ PROTECTION_METHODS: Mapping[str, type[ProtectionMethod]] = {
     method.stored_name: method for method in (Mdav, Generalize, MdavSwap, IrSwap, TCloseness, Anatomy)
 }
 METHODS: Mapping[str, type[ReleaseMethod]] = {**SYNTHETIC_METHODS, **PROTECTION_METHODS}
+
+
+def describe_method(method: type[ReleaseMethod]) -> str:
+    """Return what a method does: the first paragraph of its docstring, which commands and forms show."""
+    return inspect.cleandoc(method.__doc__ or "").partition("\n\n")[0]
 
 
 def build_method(method: ReleaseMethod | str, options: Mapping[str, object]) -> ReleaseMethod:
