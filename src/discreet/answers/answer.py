@@ -255,7 +255,7 @@ class Answer:
     Args:
         question: The question.
         columns: The names of the columns.
-        numbers: The columns that are noisy numbers.
+        numbers: The columns that are answers, not keys of groups.
         rows: The raw private numbers, one mapping for each row.
         mechanism: The mechanism that drew them.
         accuracy: How near they are to the exact numbers, in a sentence.

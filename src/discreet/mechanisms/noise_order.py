@@ -88,7 +88,7 @@ def satisfies_density(
         >>> noise = {-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}
         >>> satisfies_density(noise, [-1, 1], 2, inside=lambda point: abs(point[0]) <= 1)
         True
-        >>> satisfies_density(noise, [-1, 1], 2)  # -1 and 1 can be told from -2 and 2, which never occur
+        >>> satisfies_density(noise, [-1, 1], 2)  # -2 and 2 have probability 0
         False
     """
     worst_ratio = check_density(distribution, differences, inside).worst_ratio

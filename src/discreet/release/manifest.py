@@ -48,7 +48,7 @@ class Release(JsonWritable):
     `utility` are for the custodian alone.
 
     Args:
-        name: The name of the data set.
+        name: The name of the release.
         method: The name of the method.
         guarantee: The guarantee of the files.
         rows: The number of rows.

@@ -285,7 +285,7 @@ def load_schema(path: str | Path) -> Schema:
     """Load a schema from its YAML file; the other files that it names are read beside it.
 
     Args:
-        path: The file, or the folder that holds it.
+        path: The path of the file.
 
     Returns:
         The schema. No row was read.

@@ -280,7 +280,7 @@ class Schema(CheckedValue):
         individual_dp_reason: The custodian's reason for allowing individual DP.
         individual_queries: Whether questions about one person are allowed.
         partition: The column whose values have accounts of their own.
-        lookups: The public tables that questions may join, by name.
+        lookups: The key column of each public lookup table, by the table's name.
         published: Statistics that were published outside of discreet.
         impossible: Conditions in SQL that no row can satisfy, such as "age < 15 AND smoker = true".
 

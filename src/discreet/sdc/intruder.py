@@ -45,7 +45,7 @@ def reidentification(chances: Sequence[Sequence[object]]) -> Matrix:
         The probability of each link, as exact fractions.
 
     Raises:
-        InvalidInput: The chances are not a matrix of numbers from 0 to 1.
+        InvalidInput: The chances are not a table of numbers of at least 0, or it has more columns than rows.
         Unsupported: A component is too large for the exact sums.
 
     Example:
@@ -71,7 +71,8 @@ def probabilistic_k(chances: Sequence[Sequence[object]]) -> int:
         The largest k.
 
     Raises:
-        InvalidInput: The chances are not a matrix of numbers from 0 to 1.
+        InvalidInput: The chances are not a table of numbers of at least 0, or it has more columns than rows.
+        Unsupported: A component is too large for the exact sums.
 
     Example:
         >>> from discreet.sdc import probabilistic_k, swap_chances
