@@ -107,12 +107,14 @@ def generated_pairs(schema: Schema) -> SearchStrategy[Pair]:
         >>> from pathlib import Path
         >>> from discreet import load_schema
         >>> from discreet.sample import write_registry
-        >>> from hypothesis import find
+        >>> from hypothesis import given, settings
         >>> from discreet.verification import generated_pairs, limit_units, replay
         >>> schema = limit_units(load_schema(write_registry(Path("."), patients=100)))
-        >>> pair = find(generated_pairs(schema), lambda pair: True)  # use @given in tests
-        >>> replay(schema, "SELECT COUNT(*) FROM registry WHERE smoker", *pair, epsilon=1).ok
-        True
+        >>> @settings(max_examples=2, database=None)
+        ... @given(generated_pairs(schema))
+        ... def test_count(pair):
+        ...     assert replay(schema, "SELECT COUNT(*) FROM registry WHERE smoker", *pair, epsilon=1).ok
+        >>> test_count()
     """
     from hypothesis import strategies as st
 
@@ -513,11 +515,13 @@ def neighbor_tables(
         InvalidInput: `records` is not a strategy, or the relation is unknown.
 
     Example:
-        >>> from hypothesis import find, strategies as st
+        >>> from hypothesis import given, settings, strategies as st
         >>> from discreet.verification import neighbor_tables
-        >>> rows, other_rows = find(neighbor_tables(st.integers(0, 9)), lambda pair: True)  # use @given in tests
-        >>> abs(len(rows) - len(other_rows))  # under add-remove
-        1
+        >>> @settings(max_examples=2, database=None)
+        ... @given(neighbor_tables(st.integers(0, 9)))
+        ... def test_count_changes_by_one(pair):
+        ...     assert abs(len(pair[0]) - len(pair[1])) == 1
+        >>> test_count_changes_by_one()
     """
     from hypothesis import strategies as st
 
