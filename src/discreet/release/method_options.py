@@ -310,3 +310,27 @@ HIERARCHIES = Option(
 )
 LOSS = _define_choice("loss", "Information loss to minimize.", "precision", "discernibility", "class-size", "ncp")
 SUPPRESS = Option("suppress", "number", _parse_suppress, "Maximum share of rows to leave out, e.g. 0.05.", "S")
+
+
+def drop_unset_options(options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options that are set; an empty value is as if it were left out."""
+    return {
+        name: value
+        for name, value in options.items()
+        if not (value is None or value is False or (isinstance(value, str | list | tuple | dict) and not value))
+    }
+
+
+def require_known_options(subject: str, stated: Mapping[str, object], known: Mapping[str, object]) -> None:
+    """Refuse options that are not known."""
+    for name in sorted(stated.keys() - known.keys()):
+        raise InvalidInput(f"{subject} has no {name.replace('_', ' ')}; leave it out, or choose another method")
+
+
+def to_json_value(value: object) -> object:
+    """Return the value of an option as JSON."""
+    if isinstance(value, str | int):
+        return value
+    if isinstance(value, Fraction):
+        return str(value)
+    return dict(value) if isinstance(value, Mapping) else cast("Diversity", value).to_text()
