@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-
 from documentation.markdown import format_code, format_table, join_parts
+from documentation.reference_python import format_docstring
 
 from discreet import errors
 from discreet.errors import ERROR_CODES, DiscreetError, InvalidInput, SqlPosition
@@ -78,9 +77,7 @@ def _format_line(kind: type[DiscreetError]) -> tuple[str, ...]:
 
 
 def _format_section(kind: type[DiscreetError]) -> str:
-    return join_parts(
-        f"## {format_code(kind.__name__)} {{ #{kind.__name__.lower()} }}", inspect.cleandoc(kind.__doc__ or "")
-    )
+    return join_parts(f"## {format_code(kind.__name__)} {{ #{kind.__name__.lower()} }}", format_docstring(kind))
 
 
 def _format_problem(sort: ProblemType) -> tuple[str, ...]:

@@ -78,7 +78,8 @@ MODULES: Mapping[ModuleType, tuple[str, ...]] = {
 }
 """The public namespaces, and what else is imported from a module of its own."""
 WIDEST = 96
-SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):\n((?:    .*\n?|\n)+)", re.MULTILINE)
+SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises|Example):\n((?:    .*\n?|\n)+)", re.MULTILINE)
+TITLES = {"Args": "Arguments"}
 ANNOTATED = re.compile(r"^Annotated\[((?:[^\[\],]|\[[^\]]*\])+), .*\]$")
 FUNCTIONS = (classmethod, staticmethod, property, cached_property)
 
@@ -121,18 +122,20 @@ def read_docstring(one: object) -> str:
 
 
 def format_docstring(one: object) -> str:
-    """A docstring as Markdown: the names in its sections as a list."""
+    """A docstring as Markdown: the names in its sections as a list, its example as code."""
     return SECTION.sub(_format_docstring_section, read_docstring(one)).rstrip()
 
 
 def _format_docstring_section(match: re.Match[str]) -> str:
-    title, body = match.groups()
-    items = re.split(r"\n(?=\S)", dedent(body).strip())
-    if title != "Returns":
+    title, body = match[1], dedent(match[2]).strip()
+    head = f"**{TITLES.get(title, title)}**"
+    if title == "Example":
+        return join_parts(head, format_block(body, "pycon"))
+    items = re.split(r"\n(?=\S)", body) if title not in {"Returns", "Yields"} else [body]
+    if title not in {"Returns", "Yields"}:
         items = [re.sub(r"^(\S+):", r"`\1`:", item) for item in items]
     lines = "\n".join(f"- {' '.join(item.split())}" for item in items)
-    title = "Arguments" if title == "Args" else title
-    return f"**{title}**\n\n{lines}\n\n"
+    return f"{head}\n\n{lines}\n\n"
 
 
 def strip_annotation(annotation: object) -> object:
@@ -217,8 +220,8 @@ def _format_constructor(kind: type) -> str:
 
 
 def _format_fields(kind: type) -> str:
-    """What a value holds."""
-    if not is_dataclass(kind):
+    """The fields of a value whose docstring does not explain them as arguments."""
+    if not is_dataclass(kind) or "\nArgs:\n" in read_docstring(kind):
         return ""
     rows = [
         (format_code(one.name), format_code(strip_annotation(one.type)))

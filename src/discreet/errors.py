@@ -138,10 +138,18 @@ def _is_position(value: object) -> bool:
 
 
 class DiscreetError(Exception):
-    """Everything discreet raises on purpose.
+    """Base class of every error that discreet raises on purpose.
 
-    Catch it to catch them all; each kind below says what to do. The message is one sentence for people, `code` is for
-    programs. An error about a place in a question's SQL has its `position`, which a traceback shows below the message.
+    Catch it to catch all of them. Each subclass says what to do, and `exit_code` is the exit status of the command. The
+    message is one sentence for people, `code` is for programs. An error about a place in a question's SQL has its
+    `position`, which a traceback shows below the message.
+
+    Example:
+        >>> import discreet
+        >>> issubclass(discreet.BudgetExceeded, discreet.DiscreetError)
+        True
+        >>> discreet.BudgetExceeded.exit_code
+        3
     """
 
     exit_code = 1
@@ -164,10 +172,17 @@ class DiscreetError(Exception):
 
 
 class InvalidInput(DiscreetError, ValueError):
-    """The caller can mend it.
+    """A question, a schema, a prior, a file or an option is not valid.
 
-    A question, a schema, a prior, a file or an option is not as it must be. The message names what is wrong and what is
-    allowed: change that and try again. Nothing was charged.
+    The message names what is wrong and what is allowed: change that and try again. Nothing was charged.
+
+    Example:
+        >>> from discreet import Guarantee, InvalidInput
+        >>> try:
+        ...     Guarantee.dp(-1)
+        ... except InvalidInput:
+        ...     print("a negative epsilon is refused")
+        a negative epsilon is refused
     """
 
     exit_code = 2
@@ -176,11 +191,21 @@ class InvalidInput(DiscreetError, ValueError):
 
 
 class BudgetExceeded(DiscreetError):
-    """Answering would break the promise.
+    """The remaining budget of the data set or of the analyst does not cover the cost.
 
-    What is left of the data set's budget, or of the analyst's, does not pay for it; nothing was charged. Ask for less
-    (a smaller epsilon), ask what is stored already, which is free, or talk to the custodian. `budget` shows what is
-    left.
+    Nothing was charged. Use a smaller epsilon, ask a question whose answer is stored, which is free, or talk to the
+    custodian. `budget` shows what is left.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import BudgetExceeded, Custodian
+        >>> from discreet.sample import write_registry
+        >>> with Custodian.open(write_registry(Path("."), patients=100)) as custodian:  # an analyst has epsilon 1
+        ...     try:
+        ...         custodian.answer("SELECT COUNT(*) FROM registry WHERE smoker", epsilon=2)
+        ...     except BudgetExceeded:
+        ...         print("refused, and nothing was charged")
+        refused, and nothing was charged
     """
 
     exit_code = 3
@@ -189,10 +214,18 @@ class BudgetExceeded(DiscreetError):
 
 
 class Unsupported(DiscreetError):
-    """We cannot prove it, so we do not do it.
+    """No proof covers the question for this data set, so it is not answered.
 
-    The question is well formed, and no proof covers it for this data set. The message says what can be asked instead.
-    Nothing was charged.
+    The question is well formed. The message says what can be asked instead. Nothing was charged.
+
+    Example:
+        >>> from discreet import Unsupported
+        >>> from discreet.mechanisms import variance_sensitivity
+        >>> try:
+        ...     variance_sensitivity(0, 100, rows=50, rows_per_unit=2)
+        ... except Unsupported:
+        ...     print("ask for the sums of x and of x^2 instead")
+        ask for the sums of x and of x^2 instead
     """
 
     exit_code = 4
@@ -201,10 +234,18 @@ class Unsupported(DiscreetError):
 
 
 class Unavailable(DiscreetError):
-    """A source or the ledger does not answer now.
+    """A source or the ledger cannot be reached now.
 
-    A file or a database is away, locked by somebody, or not what was registered. Mend that, or wait, and try again:
-    with the same key (`key=`, `--key`) a question that was charged already is not paid for twice.
+    A file or a database is missing, locked by another process, or not what was registered. Correct that, or wait, and
+    try again: with the same key (`key=`, `--key`) a question that was already charged is not charged twice.
+
+    Example:
+        >>> from discreet import Ledger, Unavailable
+        >>> try:
+        ...     Ledger.open("missing/ledger.db")
+        ... except Unavailable:
+        ...     print("the folder does not exist")
+        the folder does not exist
     """
 
     exit_code = 5
@@ -213,10 +254,19 @@ class Unavailable(DiscreetError):
 
 
 class ClaimFailed(DiscreetError):
-    """A release is not what its label says.
+    """A release does not keep the guarantee on its label, or a ledger was changed.
 
-    A file does not keep its claim, or the ledger or a back-up is not what was written. Do not hand the file out; keep
-    the ledger as it is and look at the last heads that were kept elsewhere.
+    A file violates its claim, or the ledger or a backup is not what was written. Do not publish the file. Keep the
+    ledger as it is and compare it with the last heads that were stored elsewhere.
+
+    Example:
+        >>> from discreet import ClaimFailed, Guarantee, check_claim
+        >>> table = {"age": [30, 30, 41], "income": [10, 20, 30]}
+        >>> try:  # only one row has age 41
+        ...     check_claim(Guarantee.k_anonymity(2), table, quasi=["age"], confidential=["income"])
+        ... except ClaimFailed:
+        ...     print("not 2-anonymous")
+        not 2-anonymous
     """
 
     exit_code = 6
@@ -225,10 +275,15 @@ class ClaimFailed(DiscreetError):
 
 
 class Internal(DiscreetError):
-    """Our bug.
+    """A bug in discreet.
 
-    Nothing about the data is shown. Try again with the same key, and report it with the command or the code that led to
-    it, without real data.
+    The message shows nothing about the data. Try again with the same key, and report the bug with the command or the
+    code that led to it, without real data.
+
+    Example:
+        >>> from discreet import DiscreetError, Internal
+        >>> issubclass(Internal, DiscreetError)
+        True
     """
 
     exit_code = 1

@@ -248,11 +248,42 @@ class PopulationEstimate(JsonWritable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The reply to one question. `cost` is what it spent now: nothing for an answer that was stored.
+    """The answer to one question: private numbers, their accuracy, the guarantee and the cost.
 
-    `rows` are the raw private numbers. With a prior, `posterior` is what they mean to someone who held it; where
-    `shaped` the mechanism itself drew from the prior, so the raw number alone means little. `spent` is the epsilon that
-    all answers of the data set have cost so far, in each model.
+    `Custodian.answer` and `Client.answer` return it.
+
+    Args:
+        question: The question.
+        columns: The names of the columns.
+        numbers: The columns that are answers, not keys of groups.
+        rows: The raw private numbers, one mapping for each row.
+        mechanism: The mechanism that drew them.
+        accuracy: How near they are to the exact numbers, in a sentence.
+        guarantee: The guarantee of this answer.
+        cost: What was charged now: nothing for a stored answer.
+        spent: The epsilon that all answers of the data set have cost so far, in each model.
+        stored: Whether it was drawn earlier and stored.
+        entry: The number of its entry in the ledger.
+        warning: A sentence to read before using the answer.
+        missed_accuracy: A sentence where it is less accurate than requested.
+        shaped: Whether the mechanism drew from the prior, so that the raw number alone means little.
+        prior: Whether a prior was given, so that there may be `posteriors`.
+        prior_tail: Whether a tenth of the prior's weight was given to a heavy tail; None where no prior was used.
+        prior_use: The same as a sentence, with what is impossible where the prior was used as stated.
+        joint_coverage: Where rows were chosen by their noisy numbers: that all 95 % intervals hold at once.
+        details: What intervals, posteriors and pictures are computed from.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import Custodian
+        >>> from discreet.sample import write_registry
+        >>> with Custodian.open(write_registry(Path("."), patients=100)) as custodian:
+        ...     answer = custodian.answer("SELECT COUNT(*) FROM registry WHERE smoker", epsilon=0.5)
+        >>> low, high = answer.interval(0.95)
+        >>> low <= answer.value <= high
+        True
+        >>> answer.cost.epsilon
+        Fraction(1, 2)
     """
 
     question: str

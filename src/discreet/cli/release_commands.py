@@ -30,6 +30,7 @@ from discreet.release.methods import (
     ReleaseMethod,
     build_method,
     build_synthetic_recipes,
+    describe_method,
     list_synthetic_options,
 )
 from discreet.suggestions import build_unknown_name_error, find_similar_names
@@ -133,7 +134,7 @@ def _build_method_command(name: str, method: type[ReleaseMethod]) -> Callable[..
         else:
             terminal.print_screen(*_render_release(release))
 
-    run_publish.__doc__ = method.__doc__
+    run_publish.__doc__ = describe_method(method)
     return _add_options(run_publish, method.list_options())
 
 

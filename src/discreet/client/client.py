@@ -43,12 +43,30 @@ CLIENT_CLOSED = "the client is closed; open another"
 
 
 class Client(AbstractContextManager["Client"]):
-    """Asks one data set of a service; threads may share it. With `rehearsal` the table is made up and nothing is paid.
+    """A connection to one data set of a discreet service; threads may share it.
 
-    `timeout` is how many seconds of silence mean that a reply is lost. A request that was lost is sent again, up to
-    `retries` times and with the same key, so that it is paid for once; `pause` is the first wait between two. Under TLS
-    the service's certificate must be vouched for by `ca`, a PEM file, or by whom this machine trusts; without TLS the
-    token is sent to this machine only, unless `insecure`.
+    A lost request is sent again with the same key, so that it is charged once. Nothing is sent before the first call.
+
+    Args:
+        address: The address of the service.
+        token: The analyst's or custodian's token.
+        dataset: The name of the data set.
+        rehearsal: Whether to ask a made-up table of the same schema, at no cost.
+        timeout: The seconds of silence after which a reply counts as lost.
+        retries: How many times a lost request is sent again.
+        ca: A PEM file with the authority that vouches for the service's certificate; by default those of this machine.
+        insecure: Whether the token may be sent without TLS to another machine.
+        pause: The seconds before the first retry.
+
+    Raises:
+        InvalidInput: The address, the token or another argument is not valid.
+
+    Example:
+        >>> from discreet import Client
+        >>> client = Client("https://statistics.example", token="A" * 43, dataset="registry")
+        >>> client.name  # ask by client.answer("SELECT COUNT(*) FROM registry", epsilon=0.1)
+        'registry'
+        >>> client.close()
     """
 
     def __init__(

@@ -79,7 +79,29 @@ if TYPE_CHECKING:
 
 
 class Custodian(AbstractContextManager["Custodian"]):
-    """One data set and its ledger. Open it with `Custodian.open`; close it, or use it in a `with`."""
+    """One data set and its ledger: the only place where rows, plan and ledger meet.
+
+    Open it with `Custodian.open`; close it, or use it in a `with` statement. Every answer is charged before a row is
+    read.
+
+    Args:
+        schema: The public description of the table.
+        snapshot: The registered rows.
+        source: The engine that holds them.
+        ledger: The ledger that answers are charged to.
+        note: A warning that every answer repeats.
+        schema_file: The files that the schema was loaded from.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import Custodian
+        >>> from discreet.sample import write_registry
+        >>> with Custodian.open(write_registry(Path("."), patients=100)) as custodian:
+        ...     first = custodian.answer("SELECT COUNT(*) FROM registry WHERE smoker", epsilon=0.5)
+        ...     again = custodian.answer("SELECT COUNT(*) FROM registry WHERE smoker", epsilon=0.5)
+        >>> first.value == again.value, again.cost.epsilon  # the stored answer costs nothing
+        (True, Fraction(0, 1))
+    """
 
     def __init__(
         self,

@@ -64,10 +64,24 @@ Terms = Equalities | Bounds | Chain
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Constraint(CheckedValue):
-    """Something true of the exact answers. Make one with `total`, `at_least` and the others here.
+    """A statement that is true of the exact answers; make one with `total`, `at_least` and the other functions here.
 
-    It is data and no code, the name of a rule and its arguments: counts are made to fit it after they are drawn, so a
-    caller's function would run beside secrets.
+    Args:
+        name: The constraint in words.
+        rule: The name of the rule.
+        arguments: The arguments of the rule.
+        structural: Whether it holds for every data set; False for a fact taken from this one.
+
+    Raises:
+        InvalidInput: The rule is unknown or its arguments are not valid.
+
+    Example:
+        >>> from discreet.constraints import total
+        >>> constraint = total(1000)
+        >>> constraint.name, constraint.structural
+        ('all cells add up to 1,000', True)
+        >>> constraint.fact().structural
+        False
     """
 
     name: str
@@ -101,49 +115,158 @@ CONSTRAINT_SYNTAX = (
 
 
 def total(value: object, of: object = None) -> Constraint:
-    """State that these cells (all where none are named) add up to the value."""
+    """State that these cells add up to the value.
+
+    Args:
+        value: The exact total.
+        of: The positions of the cells; all by default.
+
+    Returns:
+        The constraint, for `reconcile`.
+
+    Raises:
+        InvalidInput: The value is not a number, or a position is not a whole number.
+
+    Example:
+        >>> from discreet import reconcile, total
+        >>> [float(value) for value in reconcile([4, 9], [total(10)]).values]
+        [2.5, 7.5]
+    """
     wanted, places = _parse_number(value, "the total"), _parse_places(of)
     name = f"{_format_cells(places)} {_choose_verb(places, 'add', 'adds')} up to {format_number(wanted, AMOUNT_DIGITS)}"
     return Constraint(name, "total", (places, wanted))
 
 
 def same_total(of: object = None) -> Constraint:
-    """State that these cells add up to what the noisy ones do; no answers fit where other constraints forbid it."""
+    """State that these cells keep the total of the noisy ones.
+
+    Args:
+        of: The positions of the cells; all by default.
+
+    Returns:
+        The constraint, for `reconcile`, which refuses it where other constraints leave no answers with this total.
+
+    Raises:
+        InvalidInput: A position is not a whole number.
+
+    Example:
+        >>> from discreet.constraints import at_least, reconcile, same_total
+        >>> [round(float(value), 6) for value in reconcile([-2, 5, 7], [at_least(0), same_total()]).values]
+        [0.0, 4.0, 6.0]
+    """
     places = _parse_places(of)
     name = f"{_format_cells(places)} {_choose_verb(places, 'keep their', 'keeps its')} total"
     return Constraint(name, "same_total", (places,))
 
 
 def at_least(low: object, of: object = None) -> Constraint:
-    """State that each of these cells is at least this: one number, or one for each."""
+    """State that each of these cells is at least this number.
+
+    Args:
+        low: The lower bound: one number, or one for each cell.
+        of: The positions of the cells; all by default.
+
+    Returns:
+        The constraint, for `reconcile`.
+
+    Raises:
+        InvalidInput: The bound is not numbers, or the lengths do not fit.
+
+    Example:
+        >>> from discreet import at_least, reconcile
+        >>> [float(value) for value in reconcile([-3, 9], [at_least(0)]).values]
+        [0.0, 9.0]
+    """
     least, places = _parse_level(low, of, "the least value")
     name = f"{_format_cells(places, each=True)} at least {_format_level(least)}"
     return Constraint(name, "at_least", (places, least))
 
 
 def at_most(high: object, of: object = None) -> Constraint:
-    """State that each of these cells is at most this: one number, or one for each."""
+    """State that each of these cells is at most this number.
+
+    Args:
+        high: The upper bound: one number, or one for each cell.
+        of: The positions of the cells; all by default.
+
+    Returns:
+        The constraint, for `reconcile`.
+
+    Raises:
+        InvalidInput: The bound is not numbers, or the lengths do not fit.
+
+    Example:
+        >>> from discreet import at_most, reconcile
+        >>> [float(value) for value in reconcile([12, 9], [at_most(10)]).values]
+        [10.0, 9.0]
+    """
     most, places = _parse_level(high, of, "the greatest value")
     name = f"{_format_cells(places, each=True)} at most {_format_level(most)}"
     return Constraint(name, "at_most", (places, most))
 
 
 def increasing(of: object = None) -> Constraint:
-    """State that these cells do not fall, in the order they are named."""
+    """State that these cells do not fall, in the order in which they are named.
+
+    Args:
+        of: The positions of the cells; all by default.
+
+    Returns:
+        The constraint, for `reconcile`.
+
+    Raises:
+        InvalidInput: A position is not a whole number.
+
+    Example:
+        >>> from discreet.constraints import increasing, reconcile
+        >>> [round(float(value), 6) for value in reconcile([2, 7, 5], [increasing()]).values]
+        [2.0, 6.0, 6.0]
+    """
     places = _parse_places(of)
     name = f"{_format_cells(places)} {_choose_verb(places, 'do', 'does')} not fall"
     return Constraint(name, "increasing", (places,))
 
 
 def decreasing(of: object = None) -> Constraint:
-    """State that these cells do not rise, in the order they are named."""
+    """State that these cells do not rise, in the order in which they are named.
+
+    Args:
+        of: The positions of the cells; all by default.
+
+    Returns:
+        The constraint, for `reconcile`.
+
+    Raises:
+        InvalidInput: A position is not a whole number.
+
+    Example:
+        >>> from discreet.constraints import decreasing, reconcile
+        >>> [round(float(value), 6) for value in reconcile([5, 7, 1], [decreasing()]).values]
+        [6.0, 6.0, 1.0]
+    """
     places = _parse_places(of)
     name = f"{_format_cells(places)} {_choose_verb(places, 'do', 'does')} not rise"
     return Constraint(name, "decreasing", (places,))
 
 
 def fixed(value: object, of: object) -> Constraint:
-    """State that each of these cells is exactly this: 0 for cells that cannot occur."""
+    """State that each of these cells is exactly this number, such as 0 for cells that cannot occur.
+
+    Args:
+        value: The exact value: one number, or one for each cell.
+        of: The positions of the cells.
+
+    Returns:
+        The constraint, for `reconcile`.
+
+    Raises:
+        InvalidInput: No cells are named, or the value is not finite.
+
+    Example:
+        >>> from discreet.constraints import fixed, reconcile
+        >>> [float(value) for value in reconcile([3, 8], [fixed(0, of=[0])]).values]
+        [0.0, 8.0]
+    """
     exact, places = _parse_level(value, of, "the fixed value")
     if places is None or not np.isfinite(exact).all():
         raise InvalidInput("fixed cells are named and have finite values, such as fixed(0, [3, 5])")
@@ -152,7 +275,23 @@ def fixed(value: object, of: object) -> Constraint:
 
 
 def nested(parent: int | Mapping[int, Sequence[int]], parts: object = None) -> Constraint:
-    """State that the cell `parent` is the sum of the cells `parts`; or many such at once, as {parent: parts, ...}."""
+    """State that the cell `parent` is the sum of the cells `parts`.
+
+    Args:
+        parent: The position of the sum; or a mapping {parent: parts, ...} that states many at once.
+        parts: The positions of its parts, unless a mapping is given.
+
+    Returns:
+        The constraint, for `reconcile`.
+
+    Raises:
+        InvalidInput: A position is not a whole number, or a cell is a part of itself.
+
+    Example:
+        >>> from discreet.constraints import nested, reconcile
+        >>> [round(float(value), 6) for value in reconcile([12, 4, 5], [nested(0, [1, 2])]).values]
+        [11.0, 5.0, 6.0]
+    """
     family = list(parent.items()) if isinstance(parent, Mapping) else [(parent, parts)]
     if not family or (isinstance(parent, Mapping) and parts is not None):
         raise InvalidInput("nesting is nested(parent, parts), or nested({parent: parts, ...}) with at least one parent")
@@ -167,9 +306,23 @@ def nested(parent: int | Mapping[int, Sequence[int]], parts: object = None) -> C
 
 
 def linear(B: object, c: object) -> Constraint:  # noqa: N803 (the documents' letters)
-    """State any linear facts of the exact answers.
+    """State linear equations B' mu = c of the exact answers mu.
 
-    B' mu = c: B has a row for each cell and a column for each constraint, dense or sparse.
+    Args:
+        B: A row for each cell and a column for each equation, dense or scipy sparse.
+        c: The right-hand side: a number for each equation.
+
+    Returns:
+        The constraint, for `reconcile`.
+
+    Raises:
+        InvalidInput: The arrays are not numbers, or their shapes do not fit.
+
+    Example:
+        >>> from discreet.constraints import linear, reconcile
+        >>> refined = reconcile([4, 9], [linear([[1], [-1]], [-3])])  # the second cell is 3 above the first
+        >>> [float(value) for value in refined.values]
+        [5.0, 8.0]
     """
     columns = parse_matrix(B, (None, None), "B")
     right = parse_constants(c, columns.shape[1])

@@ -76,11 +76,26 @@ class RefinementCovariance:
 
 @dataclass(frozen=True, eq=False)
 class Refined(CheckedValue):
-    """Answers that satisfy what must be true, with what is known of their error.
+    """Answers that satisfy the constraints, with their error; `reconcile` and `refine_linear` return it.
 
-    `dropped` names constraints that the others imply. `guarantee` is that of the noisy answers where all constraints
-    were structural. Covariance and variances are of the linear refinement by the equalities alone, `center`. `in_units`
-    says that no variance was given: all variances are then in units of the common one.
+    Covariance and variances are those of the refinement by the equalities alone, `center`.
+
+    Args:
+        values: The refined answers.
+        spread: The covariance of their errors.
+        center: The refinement by the equalities alone.
+        low: Lower bounds that were stated.
+        high: Upper bounds that were stated.
+        dropped: The names of constraints that the others imply.
+        guarantee: That of the noisy answers where all constraints were structural; with facts, what they cost as well.
+        in_units: Whether no variance was given: all variances are then in units of the common one.
+
+    Example:
+        >>> from discreet import reconcile, total
+        >>> refined = reconcile([4, 9], [total(10)], variance=2)
+        >>> low, high = refined.intervals(0.95)[0]
+        >>> bool(low < refined.values[0] < high)
+        True
     """
 
     values: Array
@@ -138,9 +153,26 @@ def compute_worst_quantile(confidence: object) -> float:
 def refine_linear(noisy: object, B: object, c: object, variance: object = None) -> Refined:  # noqa: N803
     """Compute the best linear unbiased answers that satisfy B' mu = c: least squares, weighted by 1/variance.
 
-    B has a row for each answer and a column for each constraint, dense or scipy sparse. The variance of the noise is
-    one number, or one for each answer; the refined values do not depend on it where it is the same for all, and need
-    none then, but intervals do. Proof: linear_refinement.md.
+    Where the variance is the same for all answers, the refined values do not depend on it, but intervals need it.
+    Proof: linear_refinement.md.
+
+    Args:
+        noisy: The noisy answers.
+        B: A row for each answer and a column for each constraint, dense or scipy sparse.
+        c: The right-hand side: a number for each constraint.
+        variance: The variance of the noise: one number, or one for each answer.
+
+    Returns:
+        The refined answers with their covariance.
+
+    Raises:
+        InvalidInput: An array is not numbers, the shapes do not fit, or the constraints contradict one another.
+
+    Example:
+        >>> from discreet.constraints import refine_linear
+        >>> refined = refine_linear([4, 9], B=[[1], [1]], c=[10], variance=2)
+        >>> refined.values.tolist(), [round(float(value), 6) for value in refined.variances()]
+        ([2.5, 7.5], [1.0, 1.0])
     """
     answers = parse_vector(noisy, "the noisy answers")
     columns = parse_matrix(B, (len(answers), None), "B")
@@ -187,7 +219,23 @@ def _compute_floating_terms(
 
 @dataclass(frozen=True, eq=False)
 class LinearRefinement(CheckedValue):
-    """A linear refinement A X + D c + h of noisy answers X by constants c; `best` is the one least squares gives."""
+    """A linear refinement A X + D c + h of noisy answers X by constants c; `LinearRefinement.best` is that of least
+    squares.
+
+    Args:
+        A: A square matrix, n x n.
+        D: A matrix n x m, for m constants.
+        h: n numbers; 0 by default.
+
+    Raises:
+        InvalidInput: An array is not finite numbers, or the shapes do not fit.
+
+    Example:
+        >>> from discreet.constraints import LinearRefinement
+        >>> refinement = LinearRefinement.best(B=[[1], [1]])
+        >>> refinement.apply([4, 9], [10]).tolist()
+        [2.5, 7.5]
+    """
 
     A: Any
     D: Any
@@ -267,11 +315,34 @@ def reconcile(
     guarantee: Guarantee | None = None,
     changes: object = None,
 ) -> Refined:
-    """Find the answers nearest to the noisy ones, squares weighed by 1/variance, that satisfy all constraints.
+    """Find the answers nearest to the noisy ones that satisfy all constraints, in least squares weighted by 1/variance.
 
-    With `whole` they are whole numbers, each less than 1 from those, that keep totals, nesting, bounds and order.
-    Facts need accept_facts=True, the guarantee of the noisy answers and their variance; the guarantee then says what
-    they cost, for the changes of the exact answers between neighbours (rows; one cell by one where none are given).
+    It is post-processing and costs nothing, unless a constraint is a fact taken from this data set.
+
+    Args:
+        noisy: The noisy answers.
+        constraints: Statements about the exact answers.
+        variance: The variance of the noise: one number, or one for each answer. Intervals need it.
+        whole: Whether to return whole numbers, each less than 1 from the best ones, that keep totals, nesting, bounds
+            and order.
+        accept_facts: Must be True if a constraint is a fact; the variance and the guarantee are then needed too.
+        guarantee: The guarantee of the noisy answers; with facts, the result's guarantee states what they cost.
+        changes: With facts, the changes of the exact answers between neighbors, as rows; by default each cell changes
+            alone.
+
+    Returns:
+        The refined answers, with their error and guarantee.
+
+    Raises:
+        InvalidInput: An argument is not valid, or no answers satisfy all constraints.
+
+    Example:
+        >>> from discreet import at_least, reconcile, total
+        >>> refined = reconcile([52.4, 49.1, -2.5], [total(100), at_least(0)], variance=8)
+        >>> [round(float(value), 2) for value in refined.values]
+        [51.65, 48.35, 0.0]
+        >>> reconcile([52.4, 49.1, -2.5], [total(100), at_least(0)], whole=True).values.tolist()
+        [52.0, 48.0, 0.0]
     """
     answers = parse_vector(noisy, "the noisy answers")
     weights = parse_variances(variance, len(answers))

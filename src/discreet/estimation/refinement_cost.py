@@ -39,14 +39,34 @@ def rho(
     answers_change: object,
     components: object = None,
 ) -> float:
-    """Compute what answers that were refined by exact facts reveal about a person.
+    """Compute the privacy loss of answers that were refined by exact facts of the data set.
 
-    The loss of these components of A x + D c released together, all of them unless given; it may be infinite.
+    It is the loss of these components of A x + D c, released together, and may be infinite. No solver's tolerance makes
+    it too small: it is the sum for a v that satisfies the equations to the last digits, with the remainder added.
 
-    `noise_scale` is that of the continuous Laplace noise, a number or one for each answer; noise on whole numbers may
-    lose more (refinement_cost.md). `constants_change` is c - c' and `answers_change` mu - mu': a vector each, or
-    several as rows for several pairs of neighbours, and the largest loss counts. No solver's tolerance makes it too
-    small: it is the sum for a v that satisfies the equations to the last digits, and what these leave open is added.
+    Args:
+        A: The matrix of the refinement, n x n.
+        D: The matrix of the constants, n x m.
+        noise_scale: The scale of the continuous Laplace noise: one number, or one for each answer. Noise on whole
+            numbers may lose more (refinement_cost.md).
+        constants_change: c - c' for a pair of neighbors; or several as rows, and the largest loss counts.
+        answers_change: mu - mu' for the same pairs.
+        components: The positions that are released; all by default.
+
+    Returns:
+        The loss, in units of epsilon.
+
+    Raises:
+        InvalidInput: An array is not numbers, or the shapes do not fit.
+
+    Example:
+        >>> from discreet import rho
+        >>> from discreet.constraints import LinearRefinement
+        >>> best = LinearRefinement.best(B=[[1], [1]])  # the exact total was used
+        >>> rho(best.A, best.D, noise_scale=1, constants_change=[1], answers_change=[1, 0], components=[0])
+        2.0
+        >>> rho(best.A, best.D, noise_scale=1, constants_change=[1], answers_change=[1, 0])  # both reveal the total
+        inf
     """
     released = _build_components(A, D, noise_scale, constants_change, answers_change, components)
     return released.compute_apart() if len(released.rows) == 1 else released.compute_together()
@@ -65,7 +85,28 @@ def scale_for_rho(
     answers_change: object,
     components: object = None,
 ) -> float:
-    """Compute the noise scale of all answers that brings rho to epsilon; 0 where nothing that is released changes."""
+    """Compute the noise scale of all answers that brings `rho` to epsilon.
+
+    Args:
+        epsilon: The loss that is allowed, above 0.
+        A: The matrix of the refinement, n x n.
+        D: The matrix of the constants, n x m.
+        constants_change: c - c' for a pair of neighbors; or several as rows.
+        answers_change: mu - mu' for the same pairs.
+        components: The positions that are released; all by default.
+
+    Returns:
+        The scale; 0 where nothing that is released changes.
+
+    Raises:
+        InvalidInput: An argument is not valid, or no scale bounds the loss.
+
+    Example:
+        >>> from discreet.constraints import LinearRefinement, scale_for_rho
+        >>> best = LinearRefinement.best(B=[[1], [1]])
+        >>> round(scale_for_rho(0.5, best.A, best.D, [1], [1, 0], components=[0]), 6)
+        4.0
+    """
     wanted = as_positive(epsilon, "epsilon")
     unit_rho = rho(A, D, 1, constants_change, answers_change, components)
     if math.isinf(unit_rho):

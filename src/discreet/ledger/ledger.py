@@ -50,9 +50,30 @@ LARGE_EPSILON = Fraction(5)
 
 
 class Ledger(AbstractContextManager["Ledger"]):
-    """Every promise already spent, one entry after another.
+    """Every charge, answer and release of data sets, in a hash chain: on SQLite or PostgreSQL, for threads and
+    processes.
 
-    A ledger on SQLite or PostgreSQL, for threads and processes alike; `id` was made with it.
+    Open it with `Ledger.open`. A `Custodian` opens and charges its own.
+
+    Args:
+        database: The open database.
+        find: Returns the identity of the ledger in it, or makes one.
+
+    Attributes:
+        id: The identity, made with the ledger.
+
+    Raises:
+        DiscreetError: The database is not a ledger of this version, or cannot be reached.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import Custodian, Ledger
+        >>> from discreet.sample import write_registry
+        >>> with Custodian.open(write_registry(Path("."), patients=100), ledger="ledger.db") as custodian:
+        ...     answer = custodian.answer("SELECT COUNT(*) FROM registry WHERE smoker", epsilon=0.5)
+        >>> with Ledger.existing("ledger.db") as ledger:
+        ...     [entry.kind for entry in ledger.history("registry")]
+        ['charge', 'register']
     """
 
     def __init__(self, database: Database, find: Callable[[Database], str]) -> None:

@@ -157,12 +157,29 @@ def sum_series(factors: LinearFactors, fall: Fraction) -> Fraction:
 
 @dataclass(frozen=True, init=False)
 class BoxStaircase(VectorStaircase):
-    """Noise for answers whose components move by at most `widths`, all at once: P(x) as fall^level(x).
+    """Staircase noise for a vector of answers whose components change by at most `widths`, all at once.
 
-    Level 0 is the core |x_a| <= core_a; level i is what one more width in every component adds. epsilon-DP for any
-    set of differences inside the box. Widths, core and step are in units of the answers; a core of None is the one
-    whose variances over squared widths sum to the least; one that is given holds the points nearer 0 than its half
-    widths, and `core` says where its cells end.
+    P(x) is proportional to fall^level(x). Level 0 is the core |x_a| <= core_a; level i is what one more width in every
+    component adds. One draw for the whole vector is epsilon-DP for any set of differences inside the box. Widths, core
+    and step are in units of the answers.
+
+    Args:
+        epsilon: Privacy budget of the whole vector, above 0.
+        widths: The most that one privacy unit changes each component.
+        core: The half widths of the core: it holds the points nearer 0 than these, and the attribute `core` says where
+            its cells end. By default the core whose sum of variances over squared widths is least.
+        step: The distance of two points of the grid: one number, or one for each component.
+
+    Raises:
+        InvalidInput: An argument is not a number above 0, or the lengths or the grid do not fit.
+
+    Example:
+        >>> from discreet.mechanisms import BoxStaircase
+        >>> noise = BoxStaircase(epsilon=1, widths=[1, 10])
+        >>> noise.epsilon_at([1, 10])  # a shift by both widths at once
+        Fraction(1, 1)
+        >>> len(noise.answer([100, 2000]))
+        2
     """
 
     epsilon: Fraction

@@ -15,7 +15,22 @@ from discreet.untrusted import set_fields
 
 @dataclass(frozen=True, init=False)
 class Laplace(SymmetricDistribution):
-    """The continuous Laplace law, for comparison: density exp(-|x|/b)/(2b), b = sensitivity/epsilon."""
+    """The continuous Laplace distribution, for comparison: density exp(-|x|/b)/(2b), b = sensitivity/epsilon.
+
+    It describes noise and cannot be sampled: released noise is always on a grid.
+
+    Args:
+        epsilon: Privacy budget of one answer, above 0.
+        sensitivity: The most that one privacy unit changes the answer.
+
+    Raises:
+        InvalidInput: An argument is not a number above 0.
+
+    Example:
+        >>> from discreet.mechanisms import Laplace
+        >>> Laplace(epsilon=0.1).variance()
+        200.0
+    """
 
     epsilon: Fraction
     sensitivity: Fraction
@@ -53,7 +68,22 @@ MAX_EPSILON = 500
 
 @dataclass(frozen=True)
 class Gaussian(SymmetricDistribution):
-    """The continuous Gaussian law, for comparison: mean 0 and standard deviation sigma."""
+    """The continuous normal distribution of mean 0, for comparison.
+
+    It describes noise and cannot be sampled: released noise is always on a grid.
+
+    Args:
+        sigma: The standard deviation, above 0.
+
+    Raises:
+        InvalidInput: Sigma is not a number above 0.
+
+    Example:
+        >>> from discreet.mechanisms import Gaussian
+        >>> low, high = Gaussian(sigma=10).interval(0.95)
+        >>> round(high, 2)
+        19.6
+    """
 
     sigma: float
 

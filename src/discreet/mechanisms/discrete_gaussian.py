@@ -133,7 +133,27 @@ TIE_MARGIN = 2.0**-32
 class DiscreteGaussian(Noise):
     """Exact Gaussian noise on a public grid: P(N = k step) proportional to exp(-k^2 / (2 s^2)), s^2 = `square`.
 
-    rho-zCDP with rho = units^2 / (2 s^2); (epsilon, delta)-DP where it was calibrated so, on its own exact sum.
+    One answer is rho-zCDP with rho = units^2 / (2 s^2), or (epsilon, delta)-DP if it was calibrated for that, by its
+    own exact sum. The sensitivity is stated for the neighbor relation in use. Make it with
+    `DiscreteGaussian.calibrated` or `DiscreteGaussian.concentrated`.
+
+    Args:
+        square: s^2, in squared grid steps.
+        units: The l2 sensitivity in grid steps.
+        step: The distance of two points of the grid, in units of the answer.
+        epsilon: The epsilon of a claim of (epsilon, delta)-DP.
+        delta: The delta of that claim.
+
+    Raises:
+        InvalidInput: A number is not valid, or this noise does not keep the claim.
+
+    Example:
+        >>> from discreet import DiscreteGaussian
+        >>> noise = DiscreteGaussian.concentrated(rho=0.005, sensitivity=1)
+        >>> noise.square, noise.rho
+        (Fraction(100, 1), Fraction(1, 200))
+        >>> DiscreteGaussian.calibrated(epsilon=1, delta=1e-6, sensitivity=1).cost().model
+        'approx-dp'
     """
 
     square: Fraction

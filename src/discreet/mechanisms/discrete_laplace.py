@@ -36,8 +36,31 @@ HALF_CHANCE = build_rational_chance(Fraction(1, 2))
 class DiscreteLaplace(Noise):
     """Exact Laplace noise on a public grid: P(N = k step) proportional to exp(-epsilon |k| / units).
 
-    `units` is the sensitivity in grid steps. epsilon-DP for answers on the grid that differ by at most the sensitivity
-    in the l1 norm.
+    `units` is the sensitivity in grid steps, rounded up. One answer is epsilon-DP, for answers on the grid that differ
+    by at most the sensitivity in the l1 norm between neighbors; the sensitivity is stated for the neighbor relation in
+    use.
+
+    Args:
+        epsilon: Privacy budget of one answer, above 0. The float 0.1 is read as exactly 1/10.
+        sensitivity: The most that one privacy unit changes the answer (l1 norm).
+        step: The distance of two points of the grid, in units of the answer.
+
+    Attributes:
+        rate: epsilon over the sensitivity in grid steps.
+
+    Raises:
+        InvalidInput: An argument is not a number above 0.
+        Unsupported: The sensitivity is over 2^200 steps.
+
+    Example:
+        >>> from discreet import AddNoise, DiscreteLaplace
+        >>> noise = DiscreteLaplace(epsilon=0.1, sensitivity=1)
+        >>> noise.cost().epsilon
+        Fraction(1, 10)
+        >>> round(noise.variance())  # the standard deviation is about 14
+        200
+        >>> type(AddNoise(noise, sensitivity=1).answer(812))
+        <class 'int'>
     """
 
     epsilon: Fraction
@@ -107,7 +130,21 @@ class LaplaceDegradation(CheckedValue):
     """Additional noise for a number that already has `present_noise`, so that its noise becomes `target_noise`.
 
     It is 0 with probability sinh^2(g2/2) / sinh^2(g1/2), the ratio of the two variances, and otherwise a draw of the
-    target noise; g1 and g2 are the rates of the two. It costs nothing: the exact number is not used.
+    target noise; g1 and g2 are the rates of the two. It costs no privacy budget: the exact number is not used.
+
+    Args:
+        present_noise: The noise that the number has.
+        target_noise: The noise that it should have, of the same step and no smaller.
+
+    Raises:
+        InvalidInput: A noise is not a DiscreteLaplace, the steps differ, or the target noise is smaller.
+
+    Example:
+        >>> from discreet.mechanisms import SYSTEM, DiscreteLaplace, LaplaceDegradation
+        >>> degradation = LaplaceDegradation(DiscreteLaplace(1, 1), DiscreteLaplace(0.5, 1))
+        >>> added = degradation.sample_units(3, SYSTEM)
+        >>> added.shape
+        (3,)
     """
 
     present_noise: DiscreteLaplace

@@ -105,7 +105,24 @@ class PowerFactors:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distribution:
-    """Outcomes with exact probabilities proportional to weight times factor. It does not print itself: it is secret."""
+    """Outcomes with exact probabilities, proportional to prior weight times factor.
+
+    It is secret, because it follows from the true answer, so it does not print itself. Draw from it once with `sample`
+    and release the draw. `refine` and `exponential` return it.
+
+    Args:
+        prior: The prior, whose values are the outcomes.
+        blocks: The block of each outcome: outcomes of one block have the same factor.
+        factors: The factor of each block.
+
+    Example:
+        >>> from discreet import Prior, refine
+        >>> distribution = refine(Prior.uniform(0, 10), truth=7, epsilon=1)
+        >>> sum(distribution.probabilities)
+        Fraction(1, 1)
+        >>> distribution.sample() in distribution.support
+        True
+    """
 
     prior: Prior
     blocks: Integers

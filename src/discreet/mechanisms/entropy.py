@@ -15,7 +15,15 @@ from discreet.untrusted import copy_text
 
 
 class Entropy(Protocol):
-    """Where random bytes come from."""
+    """Protocol of a source of random bytes, which every draw takes as `entropy`.
+
+    `SYSTEM` is used wherever none is given. Tests pass a `ScriptedEntropy` and assert the exact output.
+
+    Example:
+        >>> from discreet.mechanisms import SYSTEM
+        >>> len(SYSTEM.take(16))
+        16
+    """
 
     def take(self, count: int) -> bytes:
         """`count` fresh bytes, uniform and independent of all others."""
@@ -23,7 +31,13 @@ class Entropy(Protocol):
 
 
 class SystemEntropy:
-    """The operating system's cryptographic generator."""
+    """The cryptographic generator of the operating system; `SYSTEM` is the one instance that is needed.
+
+    Example:
+        >>> from discreet.mechanisms import SystemEntropy
+        >>> len(SystemEntropy().take(16))
+        16
+    """
 
     def take(self, count: int) -> bytes:
         """`count` fresh bytes of the system's generator."""
@@ -47,10 +61,23 @@ def sample_bits(count: int, entropy: Entropy) -> int:
 
 
 class KeyedEntropy:
-    """Bytes that follow from a secret key drawn through the door: SHAKE-256 of the key, what it is for, and a count.
+    """Bytes that follow from a secret key: SHAKE-256 of the key, its purpose and a counter.
 
-    The same key gives the same bytes, in any engine and any process; who does not have it cannot tell them from fresh
-    ones. A release draws one key, uses it for all its parts, and forgets it.
+    The same key gives the same bytes, in any engine and any process; without the key they cannot be distinguished from
+    random bytes. A release draws one key, uses it for all its parts, and forgets it.
+
+    Args:
+        key: Secret random bytes.
+        purpose: What the bytes are for; another purpose gives other bytes.
+
+    Raises:
+        InvalidInput: The key is not bytes, or the purpose is not text.
+
+    Example:
+        >>> from discreet.mechanisms import KeyedEntropy
+        >>> first, second = KeyedEntropy(b"secret", "rows"), KeyedEntropy(b"secret", "rows")
+        >>> first.take(8) == second.take(8)
+        True
     """
 
     def __init__(self, key: bytes, purpose: str) -> None:

@@ -160,7 +160,27 @@ def find_least_share(prior: Prior) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Exponential(CheckedValue):
-    """A choice among candidates by their scores: proportional to the prior times exp(epsilon score / spread)."""
+    """Exponential mechanism: choose a candidate with probability proportional to the prior times exp(epsilon score /
+    spread).
+
+    One choice is epsilon-DP, under the neighbor relation for which the sensitivity of the scores is stated. Make it
+    with `Exponential.of(epsilon, sensitivity)`.
+
+    Args:
+        selection: The public facts of the choice: epsilon, grid and spread of the scores.
+        prior: The candidates and their prior weights; without it all candidates weigh the same.
+
+    Raises:
+        InvalidInput: The selection was not made by `of`, or the prior is not valid.
+
+    Example:
+        >>> from discreet.mechanisms import Exponential
+        >>> mechanism = Exponential.of(epsilon=1, sensitivity=1)
+        >>> mechanism.cost().epsilon
+        Fraction(1, 1)
+        >>> mechanism.answer({"red": 40, "green": 10}) in {"red", "green"}
+        True
+    """
 
     selection: Selection
     prior: Prior | None = None
@@ -211,12 +231,32 @@ def exponential(
     bounded_range: object = None,
     step: object = None,
 ) -> Distribution:
-    """The exponential mechanism's law: prior times exp(epsilon score / (2 sensitivity)), or / bounded_range if less.
+    """Compute the output distribution of the exponential mechanism: prior times exp(epsilon score / (2 sensitivity)).
 
-    Scores are a list or an array, in the order of the prior's support, or a mapping from candidates to scores.
-    `bounded_range` is the largest minus the smallest change of score over candidates between neighbours: the cost is
-    epsilon all the same, and the choice sharper. Where sensitivity and range are whole numbers and no step is given, so
-    are the scores; others are floored to `step`, or to a thousandth of what they can move. Draw once and release the
-    draw; the law itself never leaves.
+    Draw once and release the draw: that is epsilon-DP. The distribution itself is secret. Where sensitivity and range
+    are whole numbers and no step is given, scores are whole numbers too; others are floored to `step`, or to a
+    thousandth of what they can change.
+
+    Args:
+        scores: The score of each candidate: a list or an array in the order of the prior's support, or a mapping.
+        sensitivity: The most that one privacy unit changes a score.
+        epsilon: Privacy budget of one choice, above 0.
+        prior: The candidates and their prior weights; without it all candidates weigh the same.
+        bounded_range: The largest minus the smallest change of a score over the candidates, between neighbors. If it is
+            below 2 sensitivity, it replaces that: the cost is the same and the choice is sharper.
+        step: The public grid of the scores.
+
+    Returns:
+        The exact distribution over the candidates.
+
+    Raises:
+        InvalidInput: A number is not above 0, or the scores do not fit the prior.
+
+    Example:
+        >>> from discreet.mechanisms import exponential
+        >>> distribution = exponential({"red": 4, "green": 2}, sensitivity=1, epsilon=1)
+        >>> red, green = distribution.law()["red"], distribution.law()["green"]
+        >>> round(float(red / green), 3)  # e^(epsilon (4 - 2) / 2)
+        2.718
     """
     return Exponential(Selection.of(epsilon, sensitivity, bounded_range, step), prior).distribution(scores)

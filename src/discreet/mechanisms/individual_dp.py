@@ -33,11 +33,33 @@ from discreet.untrusted import CheckedValue, copy_list, copy_value, set_fields
 
 @dataclass(frozen=True, init=False)
 class IndividualVector(CheckedValue):
-    """Several order statistics of one column at once, each plus discrete Laplace noise of one scale, then clamped.
+    """Several order statistics of one column under individual DP, each plus discrete Laplace noise of one scale, then
+    clamped.
 
-    Scale in grid units: max(sum of local sensitivities / epsilon, d W / E), d answers over W units. `group` = g takes
-    the local sensitivity at g replaced values, so the individual promise covers g values at once. Under replace-one;
-    the number of values is public; the scale stays inside.
+    The scale in grid units is max(sum of local sensitivities / epsilon, d W / E), for d answers over W units; it is
+    secret. Individual DP is weaker than differential privacy, it covers no groups beyond `group`, and its noise follows
+    the data. The floor d W / E makes it also DP, at a larger epsilon. Both hold under replace-one; the number of values
+    is public.
+
+    Args:
+        whats: The order statistics: "median", "max", "min", "second max" or ("quantile", q).
+        lower: The public lower bound of the values.
+        upper: The public upper bound of the values.
+        epsilon: The epsilon of individual DP for all of them together, above 0.
+        step: The distance of two points of the grid.
+        group: How many replaced values the individual guarantee covers at once.
+        pure_epsilon: E, which sets the floor under the noise; the DP guarantee is a little weaker, see `cost`.
+
+    Raises:
+        InvalidInput: A statistic is unknown, none is given, or a number is not valid.
+
+    Example:
+        >>> from discreet.mechanisms import IndividualVector
+        >>> mechanism = IndividualVector(["min", "max"], lower=0, upper=100, epsilon=1)
+        >>> len(mechanism.answer([31, 35, 40, 41, 58]))
+        2
+        >>> mechanism.cost().pure_epsilon >= 20  # what is also proven as differential privacy
+        True
     """
 
     whats: tuple[OrderStatisticName, ...]
@@ -105,7 +127,29 @@ def build_local_noise(mechanism: IndividualVector, units: NDArray[np.int64]) -> 
 
 @dataclass(frozen=True, init=False)
 class IndividualOrderStatistic(CheckedValue):
-    """One order statistic under individual DP: an `IndividualVector` of length 1."""
+    """One order statistic under individual DP: an `IndividualVector` of length 1.
+
+    Individual DP is weaker than differential privacy, it covers no groups beyond `group`, and its noise follows the
+    data. A floor under the noise makes it also DP, at a larger epsilon; both hold under replace-one.
+
+    Args:
+        what: "median", "max", "min", "second max" or ("quantile", q).
+        lower: The public lower bound of the values.
+        upper: The public upper bound of the values.
+        epsilon: The epsilon of individual DP, above 0.
+        step: The distance of two points of the grid.
+        group: How many replaced values the individual guarantee covers at once.
+        pure_epsilon: E, which sets the floor under the noise; the DP guarantee is a little weaker, see `cost`.
+
+    Raises:
+        InvalidInput: The statistic is unknown, or a number is not valid.
+
+    Example:
+        >>> from discreet.mechanisms import IndividualOrderStatistic
+        >>> median = IndividualOrderStatistic("median", lower=0, upper=100, epsilon=1)
+        >>> median.cost().model, float(median.cost().epsilon)
+        ('individual-dp', 1.0)
+    """
 
     vector: IndividualVector
 
@@ -137,8 +181,20 @@ class IndividualOrderStatistic(CheckedValue):
 class TruncatedRangeCount(CheckedValue):
     """Document 004's range count: the count plus discrete Laplace noise cut to -1, 0 or 1. It DISCLOSES the count.
 
-    Whoever sees the answer knows the count to within 1, with certainty, whatever epsilon; tables whose counts differ by
-    more than 2 share no answer. It exists to reproduce Table 2 of the document, not to be released.
+    The answer reveals the count to within 1, with certainty, whatever epsilon is; tables whose counts differ by more
+    than 2 share no answer. It exists to reproduce Table 2 of the document and must not be released: its cost is
+    "nominal".
+
+    Args:
+        epsilon: The epsilon of the document, above 0.
+
+    Raises:
+        InvalidInput: Epsilon is not a number above 0.
+
+    Example:
+        >>> from discreet.mechanisms import TruncatedRangeCount
+        >>> TruncatedRangeCount(epsilon=1).cost().model
+        'nominal'
     """
 
     noise: DiscreteLaplace

@@ -159,10 +159,26 @@ def compute_grid_units(sensitivity: object, step: object) -> tuple[Fraction, Fra
 
 @dataclass(frozen=True, slots=True, init=False)
 class AddNoise(CheckedValue):
-    """Adds noise to answers of a given sensitivity; the cost follows from the two.
+    """Additive-noise mechanism for answers of a given sensitivity; the cost follows from noise and sensitivity.
 
-    An answer is rounded to the noise's grid first, exactly, then noise on the grid is added: what leaves is a multiple
-    of the step whatever the answer was.
+    An answer is rounded to the noise's grid first, exactly, then noise on the grid is added: the output is a multiple
+    of the step whatever the answer was. `cost()` is the guarantee of one answer, under the given neighbor relation.
+
+    Args:
+        noise: A DiscreteLaplace, DiscreteGaussian or Staircase.
+        sensitivity: The most that one privacy unit changes the answer.
+        neighbors: The neighbor relation that the sensitivity holds for, "add-remove" or "replace-one".
+
+    Raises:
+        InvalidInput: The noise is of another class, the sensitivity is not above 0, or the relation is unknown.
+
+    Example:
+        >>> from discreet import AddNoise, DiscreteLaplace
+        >>> mechanism = AddNoise(DiscreteLaplace(epsilon=0.5, sensitivity=100, step=10), sensitivity=100)
+        >>> mechanism.cost().epsilon, mechanism.cost().neighbors
+        (Fraction(1, 2), 'add-remove')
+        >>> mechanism.answer(1234) % 10
+        0
     """
 
     noise: Noise

@@ -68,17 +68,57 @@ def satisfies_density(
     ratio: Fraction,
     inside: Callable[[Point], bool] = lambda _: True,
 ) -> bool:
-    """Whether a noise is private: p(x) <= ratio p(x + d) for all listed x, all differences d with x + d inside."""
+    """Check whether noise on a grid is private: p(x) <= ratio p(x + d) for all listed x and all differences d.
+
+    Args:
+        distribution: The probability of each grid point.
+        differences: The differences of answers between neighbors, in grid steps.
+        ratio: The bound, e^epsilon for epsilon-DP.
+        inside: Limits the check to points x + d where this is true.
+
+    Returns:
+        Whether the bound holds everywhere.
+
+    Raises:
+        InvalidInput: The distribution or the ratio is not valid.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from discreet.mechanisms import satisfies_density
+        >>> noise = {-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}
+        >>> satisfies_density(noise, [-1, 1], 2, inside=lambda point: abs(point[0]) <= 1)
+        True
+        >>> satisfies_density(noise, [-1, 1], 2)  # -2 and 2 have probability 0
+        False
+    """
     worst_ratio = check_density(distribution, differences, inside).worst_ratio
     return worst_ratio is not None and worst_ratio <= as_rational(ratio, "the ratio")
 
 
 def smaller(first: GridDistribution, second: GridDistribution) -> bool:
-    """Whether the first noise is smaller or equal: at least as likely in every set closed towards 0 (Definition 7).
+    """Compare two noises: check whether the first is at least as likely in every set closed towards 0 (Definition 7).
 
-    Definition 6 looks at 0..a and -b..0 apart: the same where 0 has no mass, but on a grid it counts 0 twice; on
-    the line the sets here are all -b..a (noise_order.md). In more dimensions it is so exactly where moving mass of the
-    second towards 0, component by component, can make the first (Strassen); a greatest flow decides that.
+    Definition 6 looks at 0..a and -b..0 separately: the same where 0 has no mass, but on a grid it counts 0 twice; on
+    the line the sets here are all -b..a (noise_order.md). In more dimensions it holds exactly where moving mass of the
+    second towards 0, component by component, can make the first (Strassen); a maximum flow decides that.
+
+    Args:
+        first: The probability of each grid point under the first noise.
+        second: The same for the second noise.
+
+    Returns:
+        Whether the first noise is smaller than the second, or equal.
+
+    Raises:
+        InvalidInput: A distribution is not valid.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from discreet.mechanisms import smaller
+        >>> narrow = {-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}
+        >>> wide = {-2: Fraction(1, 4), 0: Fraction(1, 2), 2: Fraction(1, 4)}
+        >>> smaller(narrow, wide), smaller(wide, narrow)
+        (True, False)
     """
     sources, sinks = _as_points(second), _as_points(first)
     if all(len(point) == 1 for point in (*sources, *sinks)):
@@ -151,10 +191,28 @@ def _find_augmenting_path(
 
 
 def staircase_from(half: Sequence[Fraction], epsilon: object, sensitivity: object, step: object = 1) -> Staircase:
-    """Theorem 1: a staircase that is smaller than the given private noise.
+    """Build a staircase that is smaller than the given private noise (Theorem 1).
 
-    The noise is symmetric: half lists p(0), p(1), ..., p(n) up to a common factor, and beyond n the law falls by
-    the staircase's own factor every `units` points, units the sensitivity in grid steps; n is at least units.
+    The noise is symmetric. Beyond the last probability given, it falls by the staircase's own factor every `units`
+    points, units the sensitivity in grid steps.
+
+    Args:
+        half: p(0), p(1), ..., p(n) up to a common factor, n at least `units`.
+        epsilon: The epsilon of the noise, above 0.
+        sensitivity: The most that one privacy unit changes the answer.
+        step: The distance of two points of the grid.
+
+    Returns:
+        The staircase, epsilon-DP like the given noise.
+
+    Raises:
+        InvalidInput: Too few probabilities are given, or the noise is not private.
+
+    Example:
+        >>> from discreet.mechanisms import staircase_from
+        >>> staircase = staircase_from([4, 3, 3, 2, 2], epsilon=1, sensitivity=2)
+        >>> staircase.cost().epsilon
+        Fraction(1, 1)
     """
     _, grid, units = compute_grid_units(sensitivity, step)
     half = [as_rational(p, "a probability") for p in copy_list(half, "the probabilities")]

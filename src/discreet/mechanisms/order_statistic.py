@@ -199,10 +199,28 @@ def find_rank(statistic: object, size: int) -> int:
 def local_sensitivity(
     values: ColumnValues, what: OrderStatisticName, lower: object, upper: object, group: object = 1
 ) -> int | Fraction:
-    """How far an order statistic of these values can move when `group` of them are replaced. Secret: never release it.
+    """Compute how far an order statistic of these values can change when `group` of them are replaced.
 
-    max(x_(p+g) - x_(p), x_(p) - x_(p-g)), the values clamped and sorted, the bounds standing outside 1..n; exact.
-    Replacing g values moves x_(p) at most to x_(p+g) or x_(p-g), and there when the g least go to the upper bound.
+    It follows from the data: never release it. The result is max(x_(p+g) - x_(p), x_(p) - x_(p-g)), exactly, the values
+    clamped and sorted, with the bounds standing for ranks outside 1..n.
+
+    Args:
+        values: The values, at least one.
+        what: "median", "max", "min", "second max" or ("quantile", q).
+        lower: The public lower bound of the values.
+        upper: The public upper bound of the values.
+        group: How many values are replaced at once.
+
+    Returns:
+        The exact local sensitivity.
+
+    Raises:
+        InvalidInput: There are no values, the statistic is unknown, or the bounds are not valid.
+
+    Example:
+        >>> from discreet.mechanisms import local_sensitivity
+        >>> local_sensitivity([31, 35, 40, 41, 58], "median", lower=0, upper=100)
+        5
     """
     low, high = parse_bounds(lower, upper)
     size, column = as_int(group, "group"), require_nonempty(as_column(values))
@@ -226,10 +244,29 @@ def local_sensitivity(
 def smooth_sensitivity(
     values: ColumnValues, what: OrderStatisticName, lower: object, upper: object, beta: object
 ) -> float:
-    """The beta-smooth sensitivity of an order statistic under replace-one, in floats. Secret: never release it.
+    """Compute the beta-smooth sensitivity of an order statistic under replace-one, in floats.
 
-    max over i <= p <= j of (x_j - x_i) e^(-beta (j-i-1)), the values clamped and sorted, x_0 and x_(n+1) the bounds.
-    Milliseconds for a million values, about two seconds where beta is so small that all of them count.
+    It follows from the data: never release it. It is the maximum over i <= p <= j of (x_j - x_i) e^(-beta (j-i-1)), the
+    values clamped and sorted, x_0 and x_(n+1) the bounds. It takes milliseconds for a million values, and about two
+    seconds where beta is so small that all of them count.
+
+    Args:
+        values: The values, at least one.
+        what: "median", "max", "min", "second max" or ("quantile", q).
+        lower: The public lower bound of the values.
+        upper: The public upper bound of the values.
+        beta: How fast the bound falls with the distance between tables, above 0.
+
+    Returns:
+        The smooth sensitivity, at least the local one.
+
+    Raises:
+        InvalidInput: There are no values, the statistic is unknown, or a number is not valid.
+
+    Example:
+        >>> from discreet.mechanisms import smooth_sensitivity
+        >>> round(smooth_sensitivity([31, 35, 40, 41, 58], "median", lower=0, upper=100, beta=1), 3)
+        8.12
     """
     low, high = (float(bound) for bound in parse_bounds(lower, upper))
     column = require_nonempty(as_column(values))
@@ -312,8 +349,27 @@ SCALE_FINENESS = 64
 class SmoothOrderStatistic(CheckedValue):
     """The median, max, min, second max or a quantile, plus noise at its smooth sensitivity, on the grid of `step`.
 
-    P(N = k steps) is proportional to 1 / (1 + (k/t)^2), the scale t from the data. epsilon-DP under replace-one; the
-    number of values is public. The smooth sensitivity and t stay inside; so does any error bar made of them.
+    P(N = k steps) is proportional to 1 / (1 + (k/t)^2), with the scale t taken from the data. One answer is epsilon-DP
+    under replace-one; the number of values is public. The smooth sensitivity, t and any error bar made of them are
+    secret.
+
+    Args:
+        what: "median", "max", "min", "second max" or ("quantile", q).
+        lower: The public lower bound of the values.
+        upper: The public upper bound of the values.
+        epsilon: Privacy budget of one answer, between 0.000001 and 1000.
+        step: The distance of two points of the grid.
+
+    Raises:
+        InvalidInput: The statistic is unknown, or the bounds, the step or epsilon are not valid.
+
+    Example:
+        >>> from discreet.mechanisms import SmoothOrderStatistic
+        >>> median = SmoothOrderStatistic("median", lower=0, upper=100, epsilon=1)
+        >>> median.cost().neighbors
+        'replace-one'
+        >>> 0 <= median.answer([31, 35, 40, 41, 58]) <= 100
+        True
     """
 
     what: OrderStatisticName

@@ -21,11 +21,27 @@ MAX_EXACT_CANDIDATES = 200
 
 @dataclass(frozen=True, slots=True)
 class PermuteAndFlip(CheckedValue):
-    """A choice among candidates by their scores, without a prior.
+    """Permute-and-flip: choose a candidate with a high score, without a prior.
 
-    Every candidate flips a coin of chance exp(epsilon (score - best) / spread); one of the heads is chosen evenly. The
-    same law as going through the candidates in random order until the first head, and never worse than the exponential
-    mechanism with an even prior at the same cost (McKenna and Sheldon 2020).
+    Every candidate flips a coin of probability exp(epsilon (score - best) / spread); one of the heads is chosen
+    uniformly. It has the same output distribution as going through the candidates in random order until the first head,
+    and is never worse than the exponential mechanism with a uniform prior at the same cost (McKenna and Sheldon 2020).
+    One choice is epsilon-DP, under the neighbor relation for which the sensitivity is stated. Make it with
+    `PermuteAndFlip.of(epsilon, sensitivity)`.
+
+    Args:
+        selection: The public facts of the choice: epsilon, grid and spread of the scores.
+
+    Raises:
+        InvalidInput: The selection was not made by `of`.
+
+    Example:
+        >>> from discreet.mechanisms import PermuteAndFlip
+        >>> mechanism = PermuteAndFlip.of(epsilon=1, sensitivity=1)
+        >>> mechanism.cost().epsilon
+        Fraction(1, 1)
+        >>> mechanism.answer({"red": 40, "green": 10}) in {"red", "green"}
+        True
     """
 
     selection: Selection

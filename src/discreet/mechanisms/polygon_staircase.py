@@ -96,11 +96,25 @@ class Polygon(CheckedValue):
 
 @dataclass(frozen=True, init=False)
 class PolygonStaircase(VectorStaircase):
-    """Noise for a pair of answers whose difference lies in a polygon P: probability(x) as fall^level(x).
+    """Staircase noise for a pair of answers whose difference between neighbors lies in a polygon P.
 
-    level(x) = max(0, ceil(gauge(x) - core)), gauge the stretch of P that reaches x. epsilon-DP for any differences
-    inside P. Vertices are in grid units, whole, in order around; the core is a multiple of 1/1000, None for the one
-    of least variance.
+    P(x) is proportional to fall^level(x), level(x) = max(0, ceil(gauge(x) - core)), gauge(x) the factor by which P must
+    be stretched to reach x. One draw for the pair is epsilon-DP for any differences inside P.
+
+    Args:
+        epsilon: Privacy budget of the pair, above 0.
+        vertices: The corners of P in grid steps: whole numbers, in order around it.
+        core: The size of the core as a share of P, a multiple of 1/1000; by default the one of least variance.
+        step: The distance of two points of the grid: one number, or one for each component.
+
+    Raises:
+        InvalidInput: The polygon is not convex and symmetric around 0, or another argument is not valid.
+
+    Example:
+        >>> from discreet.mechanisms import PolygonStaircase
+        >>> noise = PolygonStaircase(epsilon=1, vertices=[(2, 0), (0, 2), (-2, 0), (0, -2)])
+        >>> noise.epsilon_at([1, 1]), noise.epsilon_at([2, 2])
+        (Fraction(1, 1), Fraction(2, 1))
     """
 
     epsilon: Fraction

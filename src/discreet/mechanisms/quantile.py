@@ -112,7 +112,25 @@ def _place_prior_on_grid(prior: Prior, grid: Grid, count: int) -> Prior:
 
 @dataclass(frozen=True, eq=False)
 class Quantile:
-    """One quantile by rank, on a public grid: by permute-and-flip, or with a prior by the exponential mechanism."""
+    """One quantile by rank on a public grid: by permute-and-flip, or with a prior by the exponential mechanism.
+
+    One answer is epsilon-DP under `neighbors`. Make it with `Quantile.of`.
+
+    Args:
+        q: The order, between 0 and 1; 1/2 is the median.
+        candidates: The public grid of possible answers, with the prior on it.
+        epsilon: Privacy budget of one answer.
+        neighbors: The neighbor relation, "add-remove" or "replace-one".
+        rows_per_unit: The most rows of one privacy unit.
+
+    Example:
+        >>> from discreet.mechanisms import Quantile
+        >>> median = Quantile.of(q=0.5, lower=0, upper=100, epsilon=1)
+        >>> median.cost().epsilon
+        Fraction(1, 1)
+        >>> 0 <= median.answer([31, 35, 40, 41, 58]) <= 100
+        True
+    """
 
     q: Fraction
     candidates: QuantileGrid
@@ -194,11 +212,26 @@ def parse_order(q: object) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
-    """Several quantiles, never out of order: the rows are parted in the middle of them, then each side on its own.
+    """Several quantiles on a public grid, never out of order.
 
-    Every row is on one side of each split, so the questions at one depth are about disjoint rows and cost as much as
-    one of them (twice that where rows are replaced); epsilon is shared evenly among the depths (after Kaplan and
-    others, 2022).
+    The rows are split at the middle quantile, then each side by itself. Every row is on one side of each split, so the
+    splits at one depth are about disjoint rows and cost as much as one of them (twice that under replace-one); epsilon
+    is shared evenly among the depths (after Kaplan and others, 2022). All answers together are epsilon-DP under
+    `neighbors`. Make it with `Quantiles.of`.
+
+    Args:
+        orders: The orders, rising, between 0 and 1.
+        candidates: The public grid of possible answers, with the prior on it.
+        epsilon: Privacy budget of all answers together.
+        neighbors: The neighbor relation, "add-remove" or "replace-one".
+        rows_per_unit: The most rows of one privacy unit.
+
+    Example:
+        >>> from discreet.mechanisms import Quantiles
+        >>> quartiles = Quantiles.of([0.25, 0.5, 0.75], lower=0, upper=100, epsilon=1)
+        >>> answer = quartiles.answer([31, 35, 40, 41, 58])
+        >>> answer == sorted(answer)
+        True
     """
 
     orders: tuple[Fraction, ...]
@@ -360,9 +393,29 @@ BracketEnd = Literal["low", "high"]
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """Two values that a quantile lies between, on a public grid.
+    """Two grid points between which a quantile lies with the stated confidence.
 
-    Each end by permute-and-flip with half of epsilon, aimed `rank_offset / b` ranks outside the q-quantile, q = a/b.
+    Each end is drawn by permute-and-flip with half of epsilon, aimed `rank_offset / b` ranks outside the q-quantile, q
+    = a/b. Both ends together are epsilon-DP under `neighbors`. Make it with `Bracket.of`.
+
+    Args:
+        q: The order, between 0 and 1.
+        count: The number of grid points.
+        rank_offset: How far outside the quantile to aim, in ranks times b.
+        epsilon: Privacy budget of both ends together.
+        neighbors: The neighbor relation, "add-remove" or "replace-one".
+        rows_per_unit: The most rows of one privacy unit.
+        confidence: The probability that the quantile lies between the ends, at least.
+
+    Example:
+        >>> import numpy as np
+        >>> from discreet.mechanisms import Bracket
+        >>> bracket = Bracket.of(q=0.5, count=101, epsilon=1)
+        >>> counts = np.zeros(101, dtype=np.int64)
+        >>> counts[[31, 35, 40, 41, 58]] = 200  # 1000 rows in all
+        >>> low, high = bracket.answer_counts(counts)
+        >>> low <= high
+        True
     """
 
     q: Fraction
@@ -427,7 +480,25 @@ class Bracket:
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The grid point that about `rank` rows reach from the top, or from the bottom, by permute-and-flip."""
+    """The grid point that about `rank` rows reach from the top or from the bottom, by permute-and-flip.
+
+    One answer is epsilon-DP under either neighbor relation. Make it with `Extreme.of`.
+
+    Args:
+        count: The number of grid points.
+        rank: The rank that is aimed at, counted from that end.
+        epsilon: Privacy budget of one answer.
+        rows_per_unit: The most rows of one privacy unit.
+        end: "top" for a large value, "bottom" for a small one.
+
+    Example:
+        >>> from discreet.mechanisms import Extreme
+        >>> largest = Extreme.of(place=1, count=101, epsilon=1)
+        >>> largest.cost().epsilon
+        Fraction(1, 1)
+        >>> 10 < largest.rank_bound(confidence=0.95) < 20  # the rank may be off by fewer than 20 rows
+        True
+    """
 
     count: int
     rank: int

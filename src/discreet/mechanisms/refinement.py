@@ -60,9 +60,30 @@ class FactorProfile:
 
 @dataclass(frozen=True, eq=False)
 class Refinement(CheckedValue):
-    """A draw from the prior, moved towards the truth as far as epsilon allows.
+    """Refinement mechanism: a draw from the prior, moved towards the truth as far as epsilon allows.
 
-    The mechanism: everything but the truth is public, and fixed here.
+    Everything but the truth is public and fixed here. One answer is epsilon-DP under `neighbors`, (epsilon, delta)-DP
+    if delta is above 0. Make it with `Refinement.of`, which takes plain numbers and has defaults.
+
+    Args:
+        prior: What is known before the answer: values and their weights.
+        epsilon: Privacy budget of one answer, above 0.
+        about: "statistic" for a number of the whole table, "individual" for one person, who may be absent.
+        neighbors: The neighbor relation, "add-remove" or "replace-one".
+        distance: How far two values are apart: the draw is moved towards values near the truth.
+        delta: The delta of (epsilon, delta)-DP; 0 for pure DP.
+        up: The factor alpha_u near the truth; None for the best one for this prior.
+
+    Raises:
+        InvalidInput: An argument is not valid, or the distance does not measure every value of the prior.
+
+    Example:
+        >>> from discreet import Prior, Refinement
+        >>> mechanism = Refinement.of(Prior.normal(38, 6, lower=17, upper=90), epsilon=1)
+        >>> mechanism.cost().epsilon
+        Fraction(1, 1)
+        >>> 17 <= mechanism.answer(41) <= 90
+        True
     """
 
     prior: Prior
@@ -261,10 +282,33 @@ def refine(
     delta: object = 0,
     up: object = None,
 ) -> Distribution:
-    """The prior refined towards the truth. `up` is the factor alpha_u; without it the best one for this prior.
+    """Refine a prior towards the truth: compute the output distribution of the refinement mechanism.
 
-    Draw from it once and release the draw: epsilon-DP under `neighbors`, (epsilon, delta)-DP with a delta.
-    The distribution itself tells the truth; it never leaves.
+    Draw from it once and release the draw: that is epsilon-DP under `neighbors`, (epsilon, delta)-DP with a delta. The
+    distribution itself discloses the truth and is secret.
+
+    Args:
+        prior: What is known before the answer: values and their weights.
+        truth: The exact answer. Secret.
+        epsilon: Privacy budget of one answer, above 0.
+        about: "statistic" for a number of the whole table, "individual" for one person, who may be absent.
+        neighbors: The neighbor relation, "add-remove" or "replace-one".
+        distance: How far two values are apart: a Distance or its name; by default the one that fits the prior.
+        delta: The delta of (epsilon, delta)-DP; 0 for pure DP.
+        up: The factor alpha_u near the truth; by default the best one for this prior.
+
+    Returns:
+        The refined distribution.
+
+    Raises:
+        InvalidInput: An argument is not valid, or the distance does not measure every value of the prior.
+
+    Example:
+        >>> from discreet import Prior, refine
+        >>> prior = Prior.weights({"no": 99, "yes": 1})
+        >>> refined = refine(prior, truth="yes", epsilon=1, about="individual")
+        >>> float(refined.law()["yes"]) <= 2.7183 * 0.01  # at most e^epsilon times the prior
+        True
     """
     return Refinement.of(prior, epsilon, about, neighbors, distance, delta, up).distribution(truth)
 

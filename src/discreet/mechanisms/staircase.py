@@ -52,13 +52,31 @@ MAX_EPSILON = 100
 
 @dataclass(frozen=True, init=False)
 class Staircase(Noise):
-    """The least noise for one number, on a public grid: P(N = k step) proportional to fall^level(k).
+    """The smallest epsilon-DP noise for one number, on a public grid: P(N = k step) proportional to fall^level(k).
 
     Level 0 is the core, |k| < points; level i >= 1 is as wide as the sensitivity, points + (i-1) units <= |k| < points
-    + i units, units the sensitivity in grid steps. With a fractional core, (1-part) of the law with core `points` and
-    part of the one with `points + 1`, both before scaling. core = (points - 1/2 + part) step, from step/2 to
-    (units - 1/2) step. epsilon-DP for answers on the grid that differ by at most the sensitivity; no private symmetric
-    law is smaller.
+    + i units, units the sensitivity in grid steps. With a fractional core, it mixes (1-part) of the distribution with
+    core `points` and part of the one with `points + 1`, both before scaling. core = (points - 1/2 + part) step, from
+    step/2 to (units - 1/2) step. One answer is epsilon-DP for answers on the grid that differ by at most the
+    sensitivity between neighbors; no private symmetric distribution is smaller.
+
+    Args:
+        epsilon: Privacy budget of one answer, above 0.
+        sensitivity: The most that one privacy unit changes the answer.
+        core: The half width of the core, in units of the answer; `Staircase.least_variance` chooses the best one.
+        step: The distance of two points of the grid.
+
+    Raises:
+        InvalidInput: An argument is not a number above 0, or the core is out of range.
+        Unsupported: The sensitivity is over 2^200 steps.
+
+    Example:
+        >>> from discreet import DiscreteLaplace, Staircase
+        >>> noise = Staircase.least_variance(epsilon=3, sensitivity=10)
+        >>> noise.cost().epsilon
+        Fraction(3, 1)
+        >>> noise.variance() < DiscreteLaplace(epsilon=3, sensitivity=10).variance()
+        True
     """
 
     epsilon: Fraction

@@ -39,7 +39,21 @@ RANGE_SYNTAX = "a range has a low and a high end, each a number or a date"
 
 @dataclass(frozen=True, slots=True)
 class Accuracy(CheckedValue):
-    """A distance from the exact number, and the probability that an answer is within it."""
+    """A requested accuracy: a distance from the exact number, and the probability that an answer is within it.
+
+    Args:
+        distance: The distance, above 0.
+        confidence: The probability, such as 0.95.
+
+    Raises:
+        InvalidInput: The distance is not above 0, or the probability is too near 0 or 1.
+
+    Example:
+        >>> from discreet import Accuracy
+        >>> accuracy = Accuracy.parse("±50 at 95%")
+        >>> accuracy.distance, accuracy.confidence
+        (Fraction(50, 1), Fraction(19, 20))
+    """
 
     distance: Fraction
     confidence: Fraction
@@ -195,36 +209,44 @@ def parse_range(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOptions(CheckedValue):
-    """All that an analyst may say about a question besides its SQL.
+    """The options of a question besides its SQL; `Custodian.answer` and `Client.answer` take them as keywords.
 
-    How much noise there is follows from exactly one of `epsilon`, `accuracy` and `noise_scale`.
+    Exactly one of `epsilon`, `accuracy` and `noise_scale` says how much noise there is.
 
-    Attributes:
-        epsilon: Privacy budget for the answer. It is a ceiling: no answer costs more than what was offered.
+    Args:
+        epsilon: Privacy budget for the answer. It is never exceeded.
         accuracy: How near the answer should be, such as "±50 at 95%": the smallest epsilon that reaches it is charged.
         noise_scale: The scale of Laplace noise; under approx-dp the standard deviation of Gaussian noise.
-        prior: What the analyst knows already, such as "normal(38, 6)". The answer tells what it means to someone who
-            holds it.
+        prior: What the analyst already knows, such as "normal(38, 6)". The answer says what it means to someone with
+            this prior.
         delta: The delta of approx-dp, such as 1e-9.
         rows: The fewest rows expected to be selected: it helps to choose a mechanism, and the accuracy of a mean is
             stated for it.
         model: "dp", "approx-dp" or "individual-dp".
-        mechanism: Asks for a mechanism by its name, as previews have it.
-        distance: Asks for a refinement of the prior by this distance.
-        tail: Whether a tenth of a heavy tail is mixed into the prior, so that a wrong prior cannot hide the truth. Left
-            out, it is where the prior only weighs noise, and in shapes without ends, but not where the answer is drawn
-            from a prior with ends.
+        mechanism: The name of a mechanism, as previews show it.
+        distance: Requests a refinement of the prior by this distance.
+        tail: Whether a tenth of a heavy tail is mixed into the prior, so that a wrong prior cannot hide the truth. By
+            default it is where the prior only weighs noise, and in shapes without ends, but not where the answer is
+            drawn from a prior with ends.
         interval: Spends half of epsilon on two values around a quantile.
         population: Refuses, before anything is charged, a question that has no `Answer.population`.
         population_size: The size of that population: it may be given where the number of units is public.
-        fresh: Pays for a new draw. Without it the same question again returns the stored answer, and costs nothing.
-        reuse: "any" takes another analyst's stored answer also if it costs more than what was offered. Without it such
-            an answer is returned with noise added to your epsilon where its noise is discrete Laplace, once for each
-            draw; else a new one is drawn.
+        fresh: Pays for a new draw. By default the same question again returns the stored answer, and costs nothing.
+        reuse: "any" accepts another analyst's stored answer also if it costs more than epsilon. By default such an
+            answer is returned with noise added to your epsilon where its noise is discrete Laplace, once for each draw;
+            otherwise a new one is drawn.
         constraints: Public facts, such as "total = 1000", that the count's `reconciled` rows are made to fit.
-        ranges: Ranges of a HISTOGRAM, such as "20..30": refused, before anything is charged, where `Answer.range`
-            could not count them.
-        key: A name for this request: a retry with it never pays twice.
+        ranges: Ranges of a HISTOGRAM, such as "20..30": refused, before anything is charged, where `Answer.range` could
+            not count them.
+        key: A name for this request: a retry with it is not charged again.
+
+    Raises:
+        InvalidInput: An option is not valid, or not exactly one of epsilon, accuracy and noise_scale is given.
+
+    Example:
+        >>> from discreet import QueryOptions
+        >>> QueryOptions(epsilon=0.1, prior="normal(38, 6)").epsilon
+        Fraction(1, 10)
     """
 
     epsilon: Annotated[Fraction | None, _exact_number(as_positive, "epsilon")] = None

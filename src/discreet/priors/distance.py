@@ -28,7 +28,15 @@ MAX_MAGNITUDE = Fraction(10**MAX_EXPONENT)
 
 
 class Distance(CheckedValue, ABC):
-    """A way to say how far apart two values are."""
+    """A distance between two values; make one with the static methods, such as `Distance.continuous`.
+
+    Example:
+        >>> from discreet import Distance
+        >>> Distance.continuous().between(3, 5)
+        2.0
+        >>> Distance.ordinal(["none", "primary", "secondary"]).between("none", "secondary")
+        2.0
+    """
 
     stored_name: ClassVar[str]
     """What it is called in the names of stored answers: never changed, whatever the class is called."""
@@ -275,19 +283,73 @@ def _list_values(distance: object, values: object) -> list[Hashable]:
 
 
 def marginality(distance: Distance, values: Sequence[Hashable], candidate: Hashable) -> float:
-    """Formula 6.1: the sum of the candidate's distances to the values."""
+    """Compute the marginality of a value: the sum of its distances to the values (formula 6.1).
+
+    Args:
+        distance: The distance between values.
+        values: The values, at least one.
+        candidate: The value whose marginality is computed.
+
+    Returns:
+        The sum of the distances.
+
+    Raises:
+        InvalidInput: There are no values, or the distance does not measure one of them.
+
+    Example:
+        >>> from discreet import Distance
+        >>> from discreet.sdc import marginality
+        >>> marginality(Distance.continuous(), [1, 2, 10], 10)
+        17.0
+    """
     values = _list_values(distance, values)
     return math.fsum(distance.between(candidate, value) for value in values)
 
 
 def boundary(distance: Distance, values: Sequence[Hashable]) -> tuple[Hashable, Hashable]:
-    """Formulas 6.2 and 6.3: the most marginal value, and the one farthest from it. Not always the diameter's ends."""
+    """Find the most marginal value and the value farthest from it (formulas 6.2 and 6.3).
+
+    They are not always the ends of the diameter.
+
+    Args:
+        distance: The distance between values.
+        values: The values, at least one.
+
+    Returns:
+        The two values.
+
+    Raises:
+        InvalidInput: There are no values, or the distance does not measure one of them.
+
+    Example:
+        >>> from discreet import Distance
+        >>> from discreet.sdc import boundary
+        >>> boundary(Distance.continuous(), [1, 2, 10])
+        (10, 1)
+    """
     values = _list_values(distance, values)
     first = max(values, key=lambda value: marginality(distance, values, value))
     return first, max(values, key=lambda value: distance.between(first, value))
 
 
 def diameter(distance: Distance, values: Sequence[Hashable]) -> float:
-    """The greatest distance between two of the values."""
+    """Compute the greatest distance between two of the values.
+
+    Args:
+        distance: The distance between values.
+        values: The values, at least one.
+
+    Returns:
+        The diameter.
+
+    Raises:
+        InvalidInput: There are no values, or the distance does not measure one of them.
+
+    Example:
+        >>> from discreet import Distance
+        >>> from discreet.sdc import diameter
+        >>> diameter(Distance.continuous(), [1, 2, 10])
+        9.0
+    """
     values = _list_values(distance, values)
     return max(distance.between(first, second) for first in values for second in values)

@@ -31,12 +31,29 @@ ONLY_95 = "a reply tells intervals at 95 % and at no other confidence; leave it 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(CheckedValue):
-    """What is known after an answer: probabilities of cells between rising edges, for numbers, or of names.
+    """The distribution of the exact value after an answer: probabilities of cells of numbers, or of names.
 
-    `points` are the values that the cells stand for, where these are not their middles. `grid` is where values are, if
-    that is known: a cell then holds the values at whole steps from half a step after its lower edge. With
-    `ends`, the least and the greatest value there can be, it also holds what lies between two of them, between the last
-    and the first of the next cell, and from the outermost ones to the ends.
+    `Answer.posterior` returns it.
+
+    Args:
+        mass: The probability of each cell.
+        edges: The rising edges of the cells, one more than cells, for numbers.
+        names: The categories, for names.
+        points: The values that the cells stand for, where these are not their middles.
+        grid: The grid of the values, if it is known: a cell then holds the values at whole steps from half a step after
+            its lower edge.
+        ends: The least and the greatest possible value: a cell then also holds what lies between two of its values,
+            between the last and the first of the next cell, and from the outermost ones to the ends.
+
+    Raises:
+        InvalidInput: It is neither over numbers nor over names, or the probabilities do not add up to 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from discreet import Posterior
+        >>> posterior = Posterior(np.array([0.25, 0.5, 0.25]), edges=np.array([0.0, 10.0, 20.0, 30.0]))
+        >>> posterior.mean()
+        15.0
     """
 
     mass: Array

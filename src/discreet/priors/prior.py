@@ -78,14 +78,30 @@ class Grid(CheckedValue):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prior(CheckedValue):
-    """What the analyst knows before she asks: points and their integer masses.
+    """What an analyst knows before the answer: possible values and their integer weights.
 
-    The points are numbers on a grid, in rising order, or values of any other kind.
+    The values are numbers on a grid, in rising order, or values of any other kind. A prior must not be taken from the
+    private table. Make one with `Prior.uniform`, `.normal`, `.weights`, `.independent` or `.parse`.
 
-    A prior made of shapes keeps their text in `shape`, so that it can be laid on a finer grid, such as that of a mean.
-    A prior of weights has no shape: its values alone are possible.
+    Args:
+        mass: The weight of each value: whole numbers of at least 1 that add up to less than 2^62.
+        index: The position of each value on the grid, or among the values.
+        grid: The grid, for numbers.
+        values: The values, for any other kind.
+        shape: The text that it was parsed from, so that it can be laid on a finer grid, such as that of a mean. A prior
+            of weights has none: its values alone are possible.
 
-    Make one with `Prior.uniform`, `.normal`, `.weights`, `.independent` or `.parse`.
+    Raises:
+        InvalidInput: The weights or the values are not valid, or their numbers differ.
+
+    Example:
+        >>> from discreet import Prior
+        >>> Prior.uniform(1, 6).mean()
+        3.5
+        >>> Prior.weights({"yes": 1, "no": 99}).probabilities
+        (Fraction(1, 100), Fraction(99, 100))
+        >>> Prior.parse("normal(38, 6)", lower=17, upper=90).ends
+        (Fraction(17, 1), Fraction(90, 1))
     """
 
     mass: NDArray[np.int64]

@@ -14,7 +14,24 @@ from discreet.untrusted import CheckedValue, copy_items, copy_list, copy_text, h
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy(CheckedValue):
-    """Concepts, each with itself and all its ancestors. Build it with `Taxonomy.of`."""
+    """A hierarchy of categories: concepts, each with itself and all its ancestors. Make it with `Taxonomy.of`.
+
+    Args:
+        ancestors: The ancestors of each concept, itself and the root included.
+        root: The concept above all others.
+
+    Raises:
+        InvalidInput: There is no concept, or the ancestors do not fit together.
+
+    Example:
+        >>> from discreet import Taxonomy
+        >>> jobs = Taxonomy.of({"nurse": "care", "carer": "care", "cook": "hospitality",
+        ...                     "care": "any", "hospitality": "any"})
+        >>> jobs.leaves
+        ('carer', 'cook', 'nurse')
+        >>> jobs.compute_dissimilarity("nurse", "carer")
+        Fraction(1, 2)
+    """
 
     ancestors: Mapping[str, frozenset[str]]
     root: str

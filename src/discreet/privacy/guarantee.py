@@ -60,7 +60,36 @@ CHANGE_WORDS = {"add-remove": "is added or removed", "replace-one": "is replaced
 
 @dataclass(frozen=True, slots=True)
 class Guarantee(CheckedValue, JsonSerializable):
-    """One promise. Build it with `Guarantee.dp(...)` and its sisters, which check it; then it is valid."""
+    """A privacy guarantee: model, parameters, neighbor relation, privacy unit and assumptions.
+
+    Make it with `Guarantee.dp`, `.approx_dp`, `.zcdp`, `.k_anonymity` and the other static methods. Every guarantee
+    that exists is valid.
+
+    Args:
+        model: "dp", "approx-dp", "zcdp", "individual-dp", "k-anonymity", "probabilistic-k-anonymity", "t-closeness" or
+            "nominal".
+        neighbors: "add-remove" or "replace-one", for differential privacy and individual DP.
+        epsilon: The privacy loss, for the models that have one.
+        delta: The delta of approx-dp, below 1.
+        rho: The rho of zCDP.
+        pure_epsilon: For individual DP, the epsilon of the pure DP that the floor on its noise gives as well.
+        k: The k of k-anonymity.
+        t: The t of t-closeness.
+        distance: The distance between distributions, for t-closeness.
+        unit: The privacy unit that is protected.
+        assumptions: What must be true for the guarantee to hold.
+
+    Raises:
+        InvalidInput: A parameter of the model is missing, belongs to another model, or is below 0.
+
+    Example:
+        >>> from discreet import Guarantee
+        >>> guarantee = Guarantee.dp(0.5)
+        >>> guarantee.restated("replace-one").epsilon  # replacing is removing and adding
+        Fraction(1, 1)
+        >>> guarantee.implies(Guarantee.dp(1))
+        True
+    """
 
     model: Model
     neighbors: NeighborRelation | None = None

@@ -33,7 +33,7 @@ from discreet.release.manifest import (
     read_table_file,
     require_matching_files,
 )
-from discreet.release.methods import get_column_roles
+from discreet.release.method_columns import get_column_roles
 from discreet.release.protect import build_code_table, concatenate_originals, read_records, sort_rows_by_codes
 from discreet.release.publish import DatasetHandle
 from discreet.schema import Schema, load_schema

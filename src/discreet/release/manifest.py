@@ -43,7 +43,36 @@ CASTS = {"integer": "DOUBLE", "number": "DOUBLE", "date": "DATE", "truth": "BOOL
 
 @dataclass(frozen=True, slots=True)
 class Release(JsonWritable):
-    """One release. `manifest` goes with the files; `measured`, `risk` and `utility` are for the custodian alone."""
+    """A released file: its guarantee, its manifest, and the custodian's measurements of it.
+
+    `Custodian.publish` and `Client.publish` return it. `manifest` is published with the files; `measured`, `risk` and
+    `utility` are for the custodian alone.
+
+    Args:
+        name: The name of the release.
+        method: The name of the method.
+        guarantee: The guarantee of the files.
+        rows: The number of rows.
+        files: The released files.
+        manifest: What is published about them.
+        manifest_file: The file with the manifest.
+        entry: The number of its entry in the ledger.
+        measured: The result of an independent check of the claim.
+        report: The custodian's report, if it was requested.
+        risk: The risk in a sentence.
+        utility: The utility in a sentence.
+        warnings: Sentences to read before publishing.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import Custodian
+        >>> from discreet.sample import write_registry
+        >>> from discreet.sdc import Mdav
+        >>> with Custodian.open(write_registry(Path("."), patients=200)) as custodian:
+        ...     release = custodian.publish(Mdav(k=5), "protected.csv")
+        >>> release.guarantee.model, release.guarantee.k, release.rows
+        ('k-anonymity', 5, 200)
+    """
 
     name: str
     method: str

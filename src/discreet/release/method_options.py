@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from discreet.errors import InvalidInput
 from discreet.numeric import as_int, as_number_between, as_positive, as_rational, format_exact, parse_rational
+from discreet.suggestions import find_similar_names
 from discreet.untrusted import copy_text, copy_tree, has_type, require_exact_class
 
 if TYPE_CHECKING:  # help lists the options, and needs neither schemas nor arrays
@@ -310,3 +311,32 @@ HIERARCHIES = Option(
 )
 LOSS = _define_choice("loss", "Information loss to minimize.", "precision", "discernibility", "class-size", "ncp")
 SUPPRESS = Option("suppress", "number", _parse_suppress, "Maximum share of rows to leave out, e.g. 0.05.", "S")
+
+
+def drop_unset_options(options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options that are set; an empty value is as if it were left out."""
+    return {
+        name: value
+        for name, value in options.items()
+        if not (value is None or value is False or (isinstance(value, str | list | tuple | dict) and not value))
+    }
+
+
+NO_OPTION_ADVICE = "leave it out, or choose another method"
+
+
+def require_known_options(subject: str, stated: Mapping[str, object], known: Mapping[str, object]) -> None:
+    """Refuse options that are not known."""
+    for name in sorted(stated.keys() - known.keys()):
+        similar_names = [option.replace("_", " ") for option in find_similar_names(name, known)]
+        hint = f"did you mean {' or '.join(similar_names)}?" if similar_names else NO_OPTION_ADVICE
+        raise InvalidInput(f"{subject} has no {name[:40].replace('_', ' ')}; {hint}", code="unknown-name")
+
+
+def to_json_value(value: object) -> object:
+    """Return the value of an option as JSON."""
+    if isinstance(value, str | int):
+        return value
+    if isinstance(value, Fraction):
+        return str(value)
+    return dict(value) if isinstance(value, Mapping) else cast("Diversity", value).to_text()

@@ -5,6 +5,7 @@ Commands, requests, forms and clients are made from the options that these class
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -12,8 +13,9 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
-from discreet.errors import InvalidInput, Unsupported
+from discreet.errors import InvalidInput
 from discreet.formatting import format_exact_amount
+from discreet.release.method_columns import choose_columns, get_column_roles, get_public_row_count
 from discreet.release.method_options import (
     APART,
     AUTO,
@@ -42,12 +44,15 @@ from discreet.release.method_options import (
     K,
     Option,
     T,
+    drop_unset_options,
     parse_auto,
     parse_column_names,
     parse_delta,
     parse_epsilon,
+    require_known_options,
+    to_json_value,
 )
-from discreet.suggestions import build_unknown_name_error, find_similar_names
+from discreet.suggestions import build_unknown_name_error
 from discreet.untrusted import CheckedValue, copy_text, has_type, require_exact_class, set_fields
 
 if TYPE_CHECKING:
@@ -112,13 +117,13 @@ class SyntheticMethod(ReleaseMethod):
 
     def resolve(self, schema: Schema) -> SyntheticRecipe:
         """Apply the method to a table, or refuse with one sentence about what does not fit."""
-        rows = _get_public_row_count(schema)
+        rows = get_public_row_count(schema)
         if self.delta is not None and "approx-dp" not in schema.models:
             raise InvalidInput(
                 f"{schema.name} allows no delta; leave it out, or add approx-dp to the models of the schema"
             )
         self._check_columns(schema)
-        recipe = SyntheticRecipe(self, _choose_columns(schema, self.columns), rows)
+        recipe = SyntheticRecipe(self, choose_columns(schema, self.columns), rows)
         if recipe.k is not None and recipe.k > rows:
             raise InvalidInput(f"k must be at most the number of rows, {rows}; got {recipe.k}")
         if not {name for pair in recipe.pairs for name in pair} <= set(recipe.names):
@@ -128,7 +133,26 @@ class SyntheticMethod(ReleaseMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateColumns(SyntheticMethod):
-    """DP synthetic data, column by column: the smallest error per column, and values of a row are not linked."""
+    """DP synthetic data, column by column: the smallest error per column, and values of a row are not linked.
+
+    DP under replace-one: the file costs epsilon, or (epsilon, delta), of the data set's budget.
+
+    Args:
+        epsilon: Privacy budget of the file, charged to the data set.
+        delta: The probability that epsilon does not hold; less noise.
+        columns: The columns to release; by default all but identifiers and columns that follow from others.
+        k: The records that share a block: a number, or "auto" (default).
+        apart: Whether to write a folder with one Parquet file for each column.
+
+    Raises:
+        InvalidInput: An option is not valid.
+
+    Example:
+        >>> from discreet.synthetic import PrivateColumns
+        >>> method = PrivateColumns(epsilon=1, columns=["age", "bmi"])  # for custodian.publish(method, "out.csv")
+        >>> method.columns
+        ('age', 'bmi')
+    """
 
     stored_name: ClassVar[str] = "private-columns"
     k: int | Literal["auto"] | None = field(default=None, metadata=BLOCK_K.metadata)
@@ -142,7 +166,25 @@ class PrivateColumns(SyntheticMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateRecords(SyntheticMethod):
-    """DP synthetic data of whole records: centroids of clusters of similar records, for at most 12 columns."""
+    """DP synthetic data of whole records: centroids of clusters of similar records, for at most 12 columns.
+
+    DP under replace-one: the file costs epsilon, or (epsilon, delta), of the data set's budget.
+
+    Args:
+        epsilon: Privacy budget of the file, charged to the data set.
+        delta: The probability that epsilon does not hold; less noise.
+        columns: The columns to release; by default all but identifiers and columns that follow from others.
+        k: The records that share a block: a number, or "auto" (default).
+
+    Raises:
+        InvalidInput: An option is not valid.
+
+    Example:
+        >>> from discreet.synthetic import PrivateRecords
+        >>> method = PrivateRecords(epsilon=1, columns=["age", "bmi"])  # for custodian.publish(method, "out.csv")
+        >>> method.columns
+        ('age', 'bmi')
+    """
 
     stored_name: ClassVar[str] = "private-records"
     column_limits: ClassVar[tuple[int, int]] = (1, 12)
@@ -151,7 +193,25 @@ class PrivateRecords(SyntheticMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateLinked(SyntheticMethod):
-    """DP synthetic data whose columns keep their relations: rows sampled from noisy tables of pairs of columns."""
+    """DP synthetic data whose columns keep their relations: rows sampled from noisy tables of pairs of columns.
+
+    DP under replace-one: the file costs epsilon, or (epsilon, delta), of the data set's budget.
+
+    Args:
+        epsilon: Privacy budget of the file, charged to the data set.
+        delta: The probability that epsilon does not hold; less noise.
+        columns: The columns to release; by default all but identifiers and columns that follow from others.
+        pairs: Pairs of columns whose joint distribution is always measured.
+
+    Raises:
+        InvalidInput: An option is not valid.
+
+    Example:
+        >>> from discreet.synthetic import PrivateLinked
+        >>> method = PrivateLinked(epsilon=1, columns=["sex", "smoker"])  # for custodian.publish(method, "out.csv")
+        >>> method.columns
+        ('sex', 'smoker')
+    """
 
     stored_name: ClassVar[str] = "private-linked"
     column_limits: ClassVar[tuple[int, int]] = (2, 1000)
@@ -189,7 +249,24 @@ class ProtectionMethod(ReleaseMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class Mdav(ProtectionMethod):
-    """k-anonymity by microaggregation: quasi-identifiers become centroids of groups of at least k similar records."""
+    """k-anonymity by microaggregation: quasi-identifiers become centroids of groups of at least k similar records.
+
+    Args:
+        k: The minimum group size.
+        keep: Columns without a role to release unchanged as well.
+        grouping: The algorithm that forms the groups: "mdav", "v-mdav", "insensitive" or "random".
+        weights: The column with the weights of the rows in centroids.
+        strata: The column whose values no group may mix.
+
+    Raises:
+        InvalidInput: An option is not valid.
+
+    Example:
+        >>> from discreet.sdc import Mdav
+        >>> method = Mdav(k=10)  # for custodian.publish(method, "out.csv")
+        >>> method.list_values()
+        {'k': 10}
+    """
 
     stored_name: ClassVar[str] = "mdav"
     needed_roles: ClassVar[frozenset[Role]] = frozenset({"quasi-identifier"})
@@ -200,7 +277,24 @@ class Mdav(ProtectionMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class Generalize(ProtectionMethod):
-    """k-anonymity by generalization: quasi-identifiers become ranges or categories that at least k records share."""
+    """k-anonymity by generalization: quasi-identifiers become ranges or categories that at least k records share.
+
+    Args:
+        k: The minimum group size.
+        keep: Columns without a role to release unchanged as well.
+        hierarchies: The generalization levels of some columns.
+        loss: The information loss to minimize: "precision", "discernibility", "class-size" or "ncp".
+        suppress: The maximum share of rows to leave out.
+
+    Raises:
+        InvalidInput: An option is not valid.
+
+    Example:
+        >>> from discreet.sdc import Generalize
+        >>> method = Generalize(k=5, suppress=0.05)  # for custodian.publish(method, "out.csv")
+        >>> method.suppress
+        Fraction(1, 20)
+    """
 
     stored_name: ClassVar[str] = "generalise"
     needed_roles: ClassVar[frozenset[Role]] = frozenset({"quasi-identifier"})
@@ -211,7 +305,28 @@ class Generalize(ProtectionMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class MdavSwap(ProtectionMethod):
-    """Probabilistic k-anonymity: swap values inside groups of at least k records with similar quasi-identifiers."""
+    """Probabilistic k-anonymity: swap values inside groups of at least k records with similar quasi-identifiers.
+
+    Args:
+        k: The minimum group size.
+        keep: Columns without a role to release unchanged as well.
+        swap: The columns to swap: "confidential" or "quasi".
+        ks: A separate k for some confidential columns.
+        informed: Whether to protect against an intruder who knows all but one of a person's values.
+        diversity: Diversity of the confidential values of each group: "distinct 3", "spread 1000" or "closeness 0.2".
+        grouping: The algorithm that forms the groups: "mdav", "v-mdav", "insensitive" or "random".
+        weights: The column with the weights of the rows in centroids.
+        strata: The column whose values no group may mix.
+
+    Raises:
+        InvalidInput: An option is not valid.
+
+    Example:
+        >>> from discreet.sdc import MdavSwap
+        >>> method = MdavSwap(k=10)  # for custodian.publish(method, "out.csv")
+        >>> method.list_values()
+        {'k': 10}
+    """
 
     stored_name: ClassVar[str] = "mdav-swap"
     swap: str = field(default="confidential", metadata=SWAP.metadata)
@@ -225,7 +340,24 @@ class MdavSwap(ProtectionMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class IrSwap(ProtectionMethod):
-    """Probabilistic k-anonymity: swap each confidential column on its own, inside runs of at least k of its ranks."""
+    """Probabilistic k-anonymity: swap each confidential column on its own, inside runs of at least k of its ranks.
+
+    Args:
+        k: The minimum group size.
+        keep: Columns without a role to release unchanged as well.
+        ks: A separate k for some confidential columns.
+        diversity: Diversity of the confidential values of each group: "distinct 3", "spread 1000" or "closeness 0.2".
+        strata: The column whose values no group may mix.
+
+    Raises:
+        InvalidInput: An option is not valid.
+
+    Example:
+        >>> from discreet.sdc import IrSwap
+        >>> method = IrSwap(k=10)  # for custodian.publish(method, "out.csv")
+        >>> method.list_values()
+        {'k': 10}
+    """
 
     stored_name: ClassVar[str] = "ir-swap"
     needed_roles: ClassVar[frozenset[Role]] = frozenset({"confidential"})
@@ -236,7 +368,25 @@ class IrSwap(ProtectionMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class TCloseness(ProtectionMethod):
-    """t-closeness: confidential values in buckets, in groups whose distribution is close to that of the table."""
+    """t-closeness: confidential values in buckets, in groups whose distribution is close to that of the table.
+
+    Args:
+        k: The minimum group size.
+        keep: Columns without a role to release unchanged as well.
+        t: How far a group may be from the whole table: a ratio of at least 1.
+        form: "hidden" in buckets, or "anatomy", listed by group.
+        buckets: The number of buckets of values.
+        groups_per_bucket: The number of groups that each bucket serves.
+
+    Raises:
+        InvalidInput: An option is not valid.
+
+    Example:
+        >>> from discreet.sdc import TCloseness
+        >>> method = TCloseness(k=10, t=2)  # for custodian.publish(method, "out.csv")
+        >>> method.form
+        'hidden'
+    """
 
     stored_name: ClassVar[str] = "t-closeness"
     t: Amount = field(metadata=T.metadata)
@@ -252,7 +402,26 @@ class TCloseness(ProtectionMethod):
 
 @dataclass(frozen=True, kw_only=True)
 class Anatomy(ProtectionMethod):
-    """Probabilistic k-anonymity: quasi-identifiers and confidential values in two tables, linked by group only."""
+    """Probabilistic k-anonymity: quasi-identifiers and confidential values in two tables, linked by group only.
+
+    Args:
+        k: The minimum group size.
+        keep: Columns without a role to release unchanged as well.
+        partition: The columns that groups are formed by: "confidential" or "quasi".
+        diversity: Diversity of the confidential values of each group: "distinct 3", "spread 1000" or "closeness 0.2".
+        grouping: The algorithm that forms the groups: "mdav", "v-mdav", "insensitive" or "random".
+        weights: The column with the weights of the rows in centroids.
+        strata: The column whose values no group may mix.
+
+    Raises:
+        InvalidInput: An option is not valid.
+
+    Example:
+        >>> from discreet.sdc import Anatomy
+        >>> method = Anatomy(k=10)  # for custodian.publish(method, "out.csv")
+        >>> method.has_second_table
+        True
+    """
 
     stored_name: ClassVar[str] = "anatomy"
     partition: str = field(default="confidential", metadata=PARTITION.metadata)
@@ -276,9 +445,14 @@ PROTECTION_METHODS: Mapping[str, type[ProtectionMethod]] = {
 METHODS: Mapping[str, type[ReleaseMethod]] = {**SYNTHETIC_METHODS, **PROTECTION_METHODS}
 
 
+def describe_method(method: type[ReleaseMethod]) -> str:
+    """Return what a method does: the first paragraph of its docstring, which commands and forms show."""
+    return inspect.cleandoc(method.__doc__ or "").partition("\n\n")[0]
+
+
 def build_method(method: ReleaseMethod | str, options: Mapping[str, object]) -> ReleaseMethod:
     """Build a method from its name and options, or copy one that is built; refuse what it does not have."""
-    stated = _drop_unset(options)
+    stated = drop_unset_options(options)
     if has_type(method, ReleaseMethod):
         refusal = "a method is one of those of discreet.sdc and discreet.synthetic"
         built = require_exact_class(method, tuple(METHODS.values()), refusal)
@@ -291,29 +465,11 @@ def build_method(method: ReleaseMethod | str, options: Mapping[str, object]) -> 
     if name in PROTECTION_METHODS and "epsilon" in stated:
         raise InvalidInput(f"{name} promises no differential privacy and has no epsilon; leave it out")
     known = METHODS[name].list_options()
-    _require_known(name, stated, known)
+    require_known_options(name, stated, known)
     for option, _ in known.values():
         if option.missing and option.name not in stated:
             raise InvalidInput(f"{name} {option.missing}")
     return METHODS[name](**stated)
-
-
-def _drop_unset(options: Mapping[str, object]) -> dict[str, object]:
-    """The options that are set; an empty value is as if it were left out."""
-    return {
-        name: value
-        for name, value in options.items()
-        if not (value is None or value is False or (isinstance(value, str | list | tuple | dict) and not value))
-    }
-
-
-def _require_known(subject: str, stated: Mapping[str, object], known: Mapping[str, object]) -> None:
-    for name in sorted(stated.keys() - known.keys()):
-        similar_names = [option.replace("_", " ") for option in find_similar_names(name, known)]
-        hint = (
-            f"did you mean {' or '.join(similar_names)}?" if similar_names else "leave it out, or choose another method"
-        )
-        raise InvalidInput(f"{subject} has no {name[:40].replace('_', ' ')}; {hint}", code="unknown-name")
 
 
 def build_synthetic_method(method: SyntheticMethod | str, options: Mapping[str, object]) -> SyntheticMethod:
@@ -330,8 +486,8 @@ def build_synthetic_recipes(
     """Build one recipe; without a method, one for each that takes these columns, with those options that it has."""
     if method is not None:
         return [build_synthetic_method(method, options).resolve(schema)]
-    stated = _drop_unset(options)
-    _require_known("a private file", stated, list_synthetic_options())
+    stated = drop_unset_options(options)
+    require_known_options("a private file", stated, list_synthetic_options())
     recipes = []
     for name, method_class in SYNTHETIC_METHODS.items():
         own_options = {option: value for option, value in stated.items() if option in method_class.list_options()}
@@ -345,36 +501,6 @@ def build_synthetic_recipes(
 def list_synthetic_options() -> dict[str, tuple[Option, object]]:
     """List the options of all synthetic methods, with their defaults."""
     return {name: item for method in SYNTHETIC_METHODS.values() for name, item in method.list_options().items()}
-
-
-def _get_public_row_count(schema: Schema) -> int:
-    """The number of rows that all neighbours have."""
-    if schema.neighbors != "replace-one" or schema.units is None:
-        raise Unsupported(
-            f"a private file tells how many rows there are, and under add-remove {schema.name} keeps that number "
-            "secret, which no fixed layout does; declare neighbours: replace-one and units, if the number is public"
-        )
-    if schema.rows > 1:
-        raise Unsupported(
-            f"a private file is proven for one row of each unit, and {schema.name} keeps up to {schema.rows}; "
-            "publish a table with one row for each unit"
-        )
-    return schema.units
-
-
-def _choose_columns(schema: Schema, names: Sequence[str]) -> tuple[Column, ...]:
-    """The named columns; else all but those that follow from others."""
-    all_columns = [column for column in schema.columns.values() if column.derived is None]
-    chosen_columns = [schema.column(name) for name in names] or all_columns
-    for column in chosen_columns:
-        if column.private_keys:
-            raise InvalidInput(
-                f"{column.name} has no public domain, so noise cannot cover what may be in it; list its categories in "
-                "the schema, or name the columns to release without it"
-            )
-        if column.size < 2 and not column.is_nullable:
-            raise InvalidInput(f"{column.name} has one possible value, so there is nothing to release; leave it out")
-    return tuple(chosen_columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,30 +578,10 @@ class ProtectionRecipe:
         hidden = {"k", "keep", "hierarchies"}
         names = sorted(self.method.list_options().keys() - hidden)
         values = {name: getattr(self.method, name) for name in names}
-        options = {name: _to_json_value(value) for name, value in values.items() if value}
+        options = {name: to_json_value(value) for name, value in values.items() if value}
         roles = {"quasi_identifiers": list(self.quasi), "confidential": list(self.confidential)}
         payload = {"method": self.method.stored_name, "k": self.method.k} | options | roles
         return payload | {"kept_as_they_are": list(self.method.keep)}
-
-
-def _to_json_value(value: object) -> object:
-    if isinstance(value, str | int):
-        return value
-    if isinstance(value, Fraction):
-        return str(value)
-    return dict(value) if isinstance(value, Mapping) else cast("Diversity", value).to_text()
-
-
-def get_column_roles(schema: Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the quasi-identifiers and the confidential columns; a file hides rows, so a row must be a unit."""
-    if schema.rows > 1:
-        raise Unsupported(
-            f"a file hides each row among k rows, and {schema.name} keeps up to {schema.rows} rows of one unit, which "
-            "could be all of them; publish a table with one row for each unit"
-        )
-    quasi = tuple(name for name, column in schema.columns.items() if column.role == "quasi-identifier")
-    confidential = tuple(name for name, column in schema.columns.items() if column.role == "confidential")
-    return quasi, confidential
 
 
 def _check_recipe(recipe: ProtectionRecipe) -> None:

@@ -282,7 +282,25 @@ def locate_schema(path: object) -> Path:
 
 
 def load_schema(path: str | Path) -> Schema:
-    """Load the schema in a file; the other files it names are beside it."""
+    """Load a schema from its YAML file; the other files that it names are read beside it.
+
+    Args:
+        path: The path of the file.
+
+    Returns:
+        The schema. No row was read.
+
+    Raises:
+        InvalidInput: The file is not a valid schema; the message names the line.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> schema = load_schema(write_registry(Path("."), patients=100))
+        >>> schema.name, len(schema.columns)
+        ('registry', 13)
+    """
     file = locate_schema(path)
     if file.suffix.lower() in TABLE_SUFFIXES:
         raise InvalidInput(f"{file.name[:40]!r} is a table, not its schema; name that, or draft one by discreet init")

@@ -264,10 +264,39 @@ class PublishedStatistic(CheckedValue, JsonSerializable):
 
 @dataclass(frozen=True, slots=True)
 class Schema(CheckedValue):
-    """The public description of one table.
+    """The public description of one table; `load_schema` reads it from a YAML file.
 
-    `unit` is the column that names the privacy units, `rows` the most rows that are kept of one, and `units` their
-    public number under replace-one, None under add-remove.
+    Args:
+        name: The name of the table in questions.
+        source: The path or the address of the rows.
+        folder: The folder of the schema, from which relative paths start.
+        neighbors: The neighbor relation of every guarantee, "add-remove" or "replace-one".
+        columns: The columns by name.
+        budget: The privacy budget of the data set.
+        analyst_budget: The privacy budget of one analyst.
+        units: The public number of privacy units, under replace-one only.
+        unit: The column that names the privacy units; without it each row is one.
+        rows: The most rows that are kept of one unit.
+        models: The models of guarantees that answers may have.
+        individual_dp_reason: The custodian's reason for allowing individual DP.
+        individual_queries: Whether questions about one person are allowed.
+        partition: The column whose values have accounts of their own.
+        lookups: The key column of each public lookup table, by the table's name.
+        published: Statistics that were published outside of discreet.
+        impossible: Conditions in SQL that no row can satisfy, such as "age < 15 AND smoker = true".
+
+    Raises:
+        InvalidInput: A declaration has the wrong type, or two of them contradict each other.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> schema = load_schema(write_registry(Path("."), patients=100))
+        >>> schema.neighbors, schema.units, schema.budget.epsilon
+        ('replace-one', 100, Fraction(3, 1))
+        >>> schema.column("smoker").kind
+        'boolean'
     """
 
     name: str

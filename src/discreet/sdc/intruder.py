@@ -32,13 +32,26 @@ Matrix = tuple[tuple[Fraction, ...], ...]
 
 
 def reidentification(chances: Sequence[Sequence[object]]) -> Matrix:
-    """Compute the re-identification probabilities of a rational intruder.
-
-    P(e_i is x'_j | T', E, M) for every i and j, exactly.
+    """Compute the re-identification probabilities of a rational intruder: P(e_i is x'_j | T', E, M), exactly.
 
     Injections factor over the connected components of the chances above 0. A component whose chances are all equal, as
-    when values are swapped in a group, has 1 over the number of its external records; of another the sums (permanents)
-    are found record by record over subsets of its released records.
+    when values are swapped in a group, has 1 over the number of its external records; of others the sums (permanents)
+    are found record by record over subsets of the released records.
+
+    Args:
+        chances: For each external record, the chance that the method made each released record of it.
+
+    Returns:
+        The probability of each link, as exact fractions.
+
+    Raises:
+        InvalidInput: The chances are not a table of numbers of at least 0, or it has more columns than rows.
+        Unsupported: A component is too large for the exact sums.
+
+    Example:
+        >>> from discreet.sdc import reidentification
+        >>> reidentification([[0.5, 0.5], [0.5, 0.5]])[0]
+        (Fraction(1, 2), Fraction(1, 2))
     """
     matrix = _read_chances(chances)
     probabilities: dict[tuple[int, int], Fraction] = {}
@@ -49,12 +62,45 @@ def reidentification(chances: Sequence[Sequence[object]]) -> Matrix:
 
 
 def probabilistic_k(chances: Sequence[Sequence[object]]) -> int:
-    """The greatest k for which the release is probabilistically k-anonymous: no linkage is likelier than 1/k."""
+    """Compute the largest k for which a release is probabilistically k-anonymous: no link is more likely than 1/k.
+
+    Args:
+        chances: For each external record, the chance that the method made each released record of it.
+
+    Returns:
+        The largest k.
+
+    Raises:
+        InvalidInput: The chances are not a table of numbers of at least 0, or it has more columns than rows.
+        Unsupported: A component is too large for the exact sums.
+
+    Example:
+        >>> from discreet.sdc import probabilistic_k, swap_chances
+        >>> probabilistic_k(swap_chances([0, 0, 0, 1, 1]))  # the smallest group has two rows
+        2
+    """
     return math.floor(1 / max(max(row) for row in reidentification(chances)))
 
 
 def swap_chances(groups: Iterable[int], kept: Iterable[int] | None = None) -> Matrix:
-    """The chances of a uniform permutation inside groups; of a sample, only the released rows `kept`."""
+    """Compute the probability that each row's value goes to each released row, under a uniform permutation inside
+    groups.
+
+    Args:
+        groups: The group of each row.
+        kept: The rows that are released; all by default.
+
+    Returns:
+        A row for each original row and a column for each released one, as exact fractions.
+
+    Raises:
+        InvalidInput: A group is not a whole number, or a kept row does not exist or is named twice.
+
+    Example:
+        >>> from discreet.sdc import swap_chances
+        >>> swap_chances([0, 0, 1])[0]
+        (Fraction(1, 2), Fraction(1, 2), Fraction(0, 1))
+    """
     labels = [as_int(label, "a group", minimum=0) for label in copy_list(groups, "the groups")]
     numbers = range(len(labels)) if kept is None else copy_list(kept, "the rows kept")
     rows = [as_int(row, "a row", minimum=0) for row in numbers]

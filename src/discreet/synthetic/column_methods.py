@@ -155,7 +155,23 @@ MONOTONE_ERROR_FACTOR = 0.7
 
 @dataclass(frozen=True, slots=True)
 class RankBlocks(CheckedValue):
-    """Blocks of k ranks from the low end, the last of k to 2k - 1: the sums of their values, with noise."""
+    """Column plan that measures sums of blocks of k ranks; it costs its budget under replace-one, one row per unit.
+
+    Args:
+        grid: The public cells of the column.
+        rows: The public number of rows.
+        k: The number of rows in a block, counted from the low end; the last block has k to 2k - 1.
+        budget: The privacy budget of the column.
+
+    Raises:
+        InvalidInput: The column has no order, missing values or one value only, or k is not between 1 and the rows.
+
+    Example:
+        >>> from discreet.synthetic import ColumnGrid, PrivacyBudget, RankBlocks
+        >>> grid = ColumnGrid("stay", lower=0, upper=30, width=1, cell_count=31, has_missing=False, is_ordered=True)
+        >>> RankBlocks(grid, rows=1000, k=300, budget=PrivacyBudget(epsilon=1)).edges.tolist()
+        [0, 300, 600, 1000]
+    """
 
     grid: ColumnGrid
     rows: int
@@ -242,7 +258,22 @@ def _sum_first_ranks(cells: Counts, counts: Counts, ranks: Counts) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class CategoryCounts(CheckedValue):
-    """The count of every cell; of two cells one, as the number of rows is public, and of one cell none."""
+    """Column plan that measures the count of every cell; it costs its budget under replace-one, one row per unit.
+
+    Args:
+        grid: The public cells of the column.
+        rows: The public number of rows.
+        budget: The privacy budget of the column.
+
+    Raises:
+        InvalidInput: There is no row.
+
+    Example:
+        >>> from discreet.synthetic import CategoryCounts, ColumnGrid, PrivacyBudget
+        >>> grid = ColumnGrid("town", lower=0, upper=4, width=1, cell_count=5, has_missing=False, is_ordered=False)
+        >>> CategoryCounts(grid, rows=1000, budget=PrivacyBudget(epsilon=1)).measured_count
+        5
+    """
 
     grid: ColumnGrid
     rows: int
@@ -311,9 +342,23 @@ def _compute_edges(cells: int, run_count: int, marks: tuple[int, ...]) -> Counts
 
 @dataclass(frozen=True, slots=True)
 class CumulativeCounts(CheckedValue):
-    """The cells, or `run_count` even runs of them, counted alone and in nested blocks, missing values by themselves.
+    """Column plan that counts runs of cells in nested blocks; it costs its budget under replace-one, one row per unit.
 
-    The grid's marks cut runs further.
+    Args:
+        grid: The public cells of the column.
+        rows: The public number of rows.
+        run_count: The number of even runs of cells; marks of the grid cut them further. Missing values are apart.
+        budget: The privacy budget of the column.
+
+    Raises:
+        InvalidInput: The column has no order, or too few cells or rows.
+
+    Example:
+        >>> from discreet.synthetic import ColumnGrid, CumulativeCounts, PrivacyBudget
+        >>> grid = ColumnGrid("stay", lower=0, upper=30, width=1, cell_count=31, has_missing=False, is_ordered=True)
+        >>> plan = CumulativeCounts(grid, rows=1000, run_count=31, budget=PrivacyBudget(epsilon=1))
+        >>> sum(plan.shares)  # of the budget, over the levels
+        Fraction(1, 1)
     """
 
     grid: ColumnGrid
@@ -464,7 +509,28 @@ def build_name_distribution(selection: Selection, scores: Counts) -> Distributio
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NameBlocks(CheckedValue):
-    """Blocks of k ranks from the low end of the order, each released as one name by the exponential mechanism."""
+    """Column plan that chooses a name for each block of k ranks; it costs its budget under replace-one, one row per
+    unit.
+
+    Args:
+        grid: The public cells of the column.
+        rows: The public number of rows.
+        k: The number of rows in a block, counted from the low end; the last block has k to 2k - 1.
+        budget: The privacy budget of the column.
+        name_order: The public order of the names, with their distances.
+
+    Raises:
+        InvalidInput: The cells are not several names, or k is not between 1 and the rows.
+
+    Example:
+        >>> import numpy as np
+        >>> from discreet.synthetic import ColumnGrid, NameBlocks, PrivacyBudget
+        >>> from discreet.synthetic.column_methods import NameOrder
+        >>> grid = ColumnGrid("town", lower=0, upper=1, width=1, cell_count=2, has_missing=False, is_ordered=False)
+        >>> order = NameOrder.of(np.array([0, 1]), np.array([[0, 1], [1, 0]]))
+        >>> NameBlocks(grid, 1000, k=500, budget=PrivacyBudget(epsilon=1), name_order=order).edges.tolist()
+        [0, 500, 1000]
+    """
 
     grid: ColumnGrid
     rows: int

@@ -31,7 +31,27 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ColumnGrid:
-    """`cells` runs of `width` codes each from `lower` on, the last perhaps shorter; then one for missing values."""
+    """The public cells of a column: runs of `width` codes each, the last perhaps shorter; then one for missing values.
+
+    `ColumnGrid.of` makes it from a column of a schema.
+
+    Args:
+        column: The name of the column.
+        lower: The lowest code.
+        upper: The highest code.
+        width: The codes of one cell.
+        cell_count: The number of cells, without that of missing values.
+        has_missing: Whether values may be missing.
+        is_ordered: Whether the codes have an order.
+        marks: Cells that begin a run wherever cells are counted in runs: the ends, which clipped values are moved to,
+            and 0.
+
+    Example:
+        >>> from discreet.synthetic import ColumnGrid
+        >>> grid = ColumnGrid("stay", lower=0, upper=30, width=10, cell_count=4, has_missing=True, is_ordered=True)
+        >>> grid.all_cell_count, grid.compute_codes().tolist()
+        (5, [4, 14, 24, 30])
+    """
 
     column: str
     lower: int
@@ -85,7 +105,21 @@ RHO_ROOT_UNITS = 2**40
 
 @dataclass(frozen=True, slots=True)
 class PrivacyBudget(CheckedValue):
-    """An `epsilon`, or a `rho` of zCDP; never both."""
+    """A privacy budget of a synthetic file or a part of it: an `epsilon`, or a `rho` of zCDP.
+
+    Args:
+        epsilon: The budget under pure DP.
+        rho: The budget under zCDP.
+
+    Raises:
+        InvalidInput: Both are given, neither is, or one is below 0.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from discreet.synthetic import PrivacyBudget
+        >>> PrivacyBudget(epsilon=1).take_share(Fraction(1, 4)).epsilon
+        Fraction(1, 4)
+    """
 
     epsilon: Fraction = ZERO
     rho: Fraction = ZERO
@@ -123,7 +157,23 @@ SERIES_THRESHOLD = 10**4
 
 
 class ColumnPlan(Protocol):
-    """How one column of `rows` rows is published; nothing it says depends on a row."""
+    """Protocol of a plan for one synthetic column; nothing in it depends on a row.
+
+    Attributes:
+        grid: The public cells.
+        rows: The number of rows that are published.
+        budget: The most that the whole column costs.
+        name: The method in words.
+        k: The minimum number of rows in a block; None where there are no blocks.
+        error: The expected error: of the distribution in widths of the domain, or in total variation.
+
+    Example:
+        >>> from discreet.synthetic import CategoryCounts, ColumnGrid, ColumnPlan, PrivacyBudget
+        >>> grid = ColumnGrid("town", lower=0, upper=4, width=1, cell_count=5, has_missing=False, is_ordered=False)
+        >>> plan: ColumnPlan = CategoryCounts(grid, rows=1000, budget=PrivacyBudget(epsilon=1))
+        >>> plan.error < 0.02
+        True
+    """
 
     @property
     def grid(self) -> ColumnGrid:

@@ -182,9 +182,32 @@ NO_RUNS: Mapping[str, Counts] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class MarginalsPlan(CheckedValue):
-    """The budgets of the columns, of the choice of pairs and of their tables of at most `max_bins` bins a side.
+    """Plan of synthetic records with linked columns: budgets for columns, choice of pairs and their tables.
 
-    Without a budget for the choice all pairs are measured; with one, a spanning tree. Required pairs always are.
+    It costs the sum of its budgets under replace-one, with one row per unit. Without a budget for the choice all pairs
+    are measured; with one, a spanning tree. Required pairs always are.
+
+    Args:
+        rows: The public number of rows.
+        grids: The public cells of each column.
+        max_bins: The most bins of a column in a table of a pair.
+        columns_budget: The budget of the columns by themselves.
+        measuring_budget: The budget of the tables.
+        choosing_budget: The budget for choosing pairs.
+        required_pairs: Pairs that are always measured, by the positions of their columns.
+        error: The expected mean L1 distance of two-way tables, in shares of the rows.
+
+    Raises:
+        InvalidInput: There are too few rows, columns or bins, or a pair is not valid.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from discreet.synthetic import ColumnGrid, MarginalsPlan, PrivacyBudget
+        >>> grid = ColumnGrid("stay", lower=0, upper=30, width=1, cell_count=31, has_missing=False, is_ordered=True)
+        >>> half = PrivacyBudget(epsilon=Fraction(1, 2))
+        >>> plan = MarginalsPlan(1000, (grid, grid), max_bins=8, columns_budget=half, measuring_budget=half)
+        >>> plan.name
+        'all 1 pairs of columns in at most 8 bins'
     """
 
     rows: int
@@ -225,7 +248,19 @@ class MarginalsPlan(CheckedValue):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyMarginals:
-    """DP columns in bins, and noisy tables of pairs of them; all that follows is post-processing."""
+    """DP columns in bins, and noisy tables of pairs of them; everything made from it is post-processing.
+
+    Args:
+        columns: The columns with their private counts and bins.
+        pairs: The pairs, by the positions of their columns.
+        tables: The noisy table of each pair.
+        deviations: The standard deviation of the noise of each table.
+
+    Example:
+        >>> from discreet.synthetic import NoisyMarginals
+        >>> NoisyMarginals(columns=(), pairs=(), tables=(), deviations=()).pairs
+        ()
+    """
 
     columns: tuple[BinnedColumn, ...]
     pairs: tuple[Pair, ...]

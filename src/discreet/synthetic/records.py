@@ -121,12 +121,33 @@ RecordsPossible = Callable[[IntegerArray], NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class RecordsPlan(CheckedValue):
-    """Blocks of k of `rows` records in the order of the curve, the last of k to 2k - 1; all sums and names noisy.
+    """Plan of synthetic records: blocks of k of `rows` records in the order of a space-filling curve; sums and names
+    noisy.
 
-    `shares` are those of the budget: for the sums of all ordered columns together, then for each column of names in
-    turn. `uses_box_staircase` says that noise is a box staircase for each block rather than independent numbers.
-    `errors` are the expected errors of the columns' distributions: W1 in widths of the domain, of names the total
-    variation.
+    The last block has k to 2k - 1 records. It costs its budget under replace-one, with one row per unit.
+
+    Args:
+        axes: The columns as axes of the curve.
+        bits: The curve's places along an axis are 0 to 2^bits - 1.
+        rows: The public number of rows.
+        k: The number of records in a block.
+        budget: The privacy budget of the file.
+        shares: The shares of the budget: for the sums of all ordered columns together, then for each column of names.
+        uses_box_staircase: Whether noise is a box staircase for each block rather than independent numbers.
+        errors: The expected errors of the columns' distributions: W1 in widths of the domain, for names the total
+            variation.
+
+    Raises:
+        InvalidInput: k is not between 1 and the rows, or the shares do not fit the columns.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from discreet.synthetic import ColumnGrid, PrivacyBudget, RecordsPlan
+        >>> from discreet.synthetic.records import CurveAxis
+        >>> grid = ColumnGrid("stay", lower=0, upper=30, width=1, cell_count=31, has_missing=False, is_ordered=True)
+        >>> plan = RecordsPlan((CurveAxis(grid),), 5, rows=1000, k=300, budget=PrivacyBudget(1), shares=(Fraction(1),))
+        >>> plan.compute_sizes().tolist()
+        [300, 300, 400]
     """
 
     axes: tuple[CurveAxis, ...]

@@ -16,9 +16,9 @@ from discreet.verification.replays.neighbors import limit_units as limit_units
 from discreet.verification.replays.neighbors import neighbor_rows as neighbor_rows
 from discreet.verification.replays.neighbors import neighbor_tables as neighbor_tables
 from discreet.verification.replays.neighbors import snapshot as snapshot
-from discreet.verification.replays.replay import MechanismReplay as MechanismReplay
-from discreet.verification.replays.replay import Replay as Replay
 from discreet.verification.replays.replay import replay as replay
 from discreet.verification.replays.replay import replay_plan as replay_plan
 from discreet.verification.replays.replay import replay_release as replay_release
 from discreet.verification.replays.replay import replay_session as replay_session
+from discreet.verification.replays.replay_result import MechanismReplay as MechanismReplay
+from discreet.verification.replays.replay_result import Replay as Replay

@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from discreet.schema import Schema
     from discreet.verification.replays.neighbors import Pair
-    from discreet.verification.replays.replay import Replay
+    from discreet.verification.replays.replay_result import Replay
 
 
 @pytest.fixture

@@ -37,7 +37,8 @@ from discreet.verification import (
     replay_release,
 )
 from discreet.verification.replays.assertions import find_worst_replay
-from discreet.verification.replays.replay import format_share, plan_replayed_release, replay_release_plan
+from discreet.verification.replays.replay import plan_replayed_release, replay_release_plan
+from discreet.verification.replays.replay_result import format_share
 from support.small_tables import schema
 
 Fault = Callable[[pytest.MonkeyPatch], object]

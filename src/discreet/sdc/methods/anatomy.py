@@ -54,10 +54,39 @@ def anatomy(
     entropy: Entropy | None = None,
     **reading: Unpack[TableReadOptions],
 ) -> ProtectedTable:
-    """Two tables: the quasi-identifiers with a `group`; and each `group`'s confidential values with their `count`.
+    """Split a table into two that are linked by group only: quasi-identifiers, and confidential values with their
+    counts.
 
-    Groups of at least k rows are near by the confidential values (Algorithm 7.1; several by microaggregation as one),
-    or by the quasi-identifiers. They are numbered at random, so that a number says nothing about where a group lies.
+    The result is probabilistically k-anonymous. Groups are numbered at random, so that a number discloses nothing about
+    where a group lies.
+
+    Args:
+        table: The original table.
+        k: The minimum size of a group.
+        quasi: The quasi-identifiers.
+        confidential: The confidential columns.
+        partition: Groups are similar by the "confidential" values (Algorithm 7.1) or by the "quasi"-identifiers.
+        method: The algorithm that forms the groups, as in `microaggregate`.
+        scale: What columns are divided by before distances are taken, as in `microaggregate`.
+        diversity: A `Distinct`, `Spread` or `Closeness` that the confidential values of each group must have; or one
+            for each confidential column.
+        weights: The weight of each row in centroids, as an array or the name of a column.
+        strata: Labels that no group may mix, as an array or the name of a column.
+        entropy: The source of random bytes; the system's generator by default.
+        **reading: How columns are read: `kinds`, `categories`, `taxonomies` and `domains`, each a mapping by column.
+
+    Returns:
+        The first table, with a column `group`, and in `second` the other one; with the guarantee.
+
+    Raises:
+        InvalidInput: A column, k or another option is not valid.
+
+    Example:
+        >>> from discreet.sdc import anatomy
+        >>> table = {"age": [23, 25, 31, 34, 58, 61], "income": [20, 22, 30, 31, 45, 50]}
+        >>> protected = anatomy(table, k=3, quasi=["age"], confidential=["income"])
+        >>> list(protected), list(protected.second)
+        (['age', 'group'], ['group', 'income', 'count'])
     """
     original = read_table(table, **reading)
     quasi_names, confidential_names = check_roles(original, quasi, confidential, informed=False)

@@ -60,7 +60,25 @@ def compute_distribution_distance(first_counts: Sequence[int], second_counts: Se
 
 
 def groups_apart(groups: Integers, bucket: Integers) -> GroupsApart:
-    """The distances of groups that hold some of every bucket each. Groups that hold the same are measured once."""
+    """Measure how far the distributions of groups over buckets are from the whole table and from one another.
+
+    Args:
+        groups: The group of each row, an array of whole numbers from 0.
+        bucket: The bucket of each row, an array of whole numbers from 0.
+
+    Returns:
+        The distances of the worst group, the largest ratio between two groups, and their sizes.
+
+    Raises:
+        InvalidInput: An array is not valid, there is one bucket only, or a group lacks one.
+
+    Example:
+        >>> import numpy as np
+        >>> from discreet.sdc import groups_apart
+        >>> apart = groups_apart(np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 1, 0, 0, 1]))
+        >>> apart.worst.ratio, apart.between
+        (Fraction(3, 2), Fraction(2, 1))
+    """
     for labels in (groups, bucket):
         if not has_type(labels, np.ndarray) or labels.dtype.kind not in "iu" or labels.shape != (len(groups),):
             raise InvalidInput("groups and bucket must be arrays with one whole number from 0 for each row")

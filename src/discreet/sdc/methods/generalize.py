@@ -198,12 +198,34 @@ def generalize(
     keep: object = (),
     **reading: Unpack[TableReadOptions],
 ) -> ProtectedTable:
-    """The table with one level of generalisation for each quasi-identifier, so that every class has at least k rows.
+    """Generalize each quasi-identifier to one level of its hierarchy, so that every class has at least k rows.
 
-    Of all levels that leave at most the share `suppress` of the rows out, those with the least `loss`: "precision",
-    "discernibility", "class-size" or "ncp"; of several the lowest together, then the first in order.
-    `hierarchies` has the steps of some columns (hierarchies.py). Columns in `confidential` and `keep` stay as they
-    are, and all others are left out. Of the facts, "gone" lists the columns that became "*".
+    The result is k-anonymous. Of all choices of levels that leave out at most the share `suppress` of the rows, it
+    takes the one of least loss; of several the lowest together, then the first in order.
+
+    Args:
+        table: The original table.
+        k: The minimum size of a class of rows with equal quasi-identifiers.
+        quasi: The quasi-identifiers.
+        hierarchies: The generalization levels of some columns; the others have default ones.
+        loss: The information loss to minimize: "precision", "discernibility", "class-size" or "ncp".
+        suppress: The maximum share of rows to leave out.
+        confidential: Columns that stay unchanged.
+        keep: More columns that stay unchanged. All others are left out.
+        **reading: How columns are read: `kinds`, `categories`, `taxonomies` and `domains`, each a mapping by column.
+
+    Returns:
+        The protected table with its guarantee, groups and facts; the fact "gone" lists the columns that became "*".
+
+    Raises:
+        InvalidInput: A column, k or another option is not valid.
+
+    Example:
+        >>> from discreet import generalize
+        >>> table = {"sex": ["F", "M", "F", "M"], "town": ["A", "A", "A", "B"], "income": [20, 22, 30, 31]}
+        >>> protected = generalize(table, k=2, quasi=["sex", "town"], confidential=["income"])
+        >>> protected["sex"].tolist(), protected["town"].tolist()  # the town is generalized away
+        (['F', 'M', 'F', 'M'], ['*', '*', '*', '*'])
     """
     original = read_table(table, **reading)
     min_size, quasi_names = check_k(k, original.rows), check_columns(original, quasi, "quasi")

@@ -154,15 +154,31 @@ def microaggregate(
     taxonomies: Mapping[str, Taxonomy] | None = None,
     entropy: Entropy | None = None,
 ) -> NDArray[np.int64]:
-    """The group of each row, an integer label from 0 on; no group has fewer than k rows.
+    """Form groups of at least k similar records and return the group of each row.
 
-    `X` is an array of numbers, one row for each record, or a table. Methods: "mdav"; "v-mdav", groups of variable size;
-    "ranking", one column by rank, from both ends in turn; "blocks", one column by rank from the low end; "insensitive",
-    around the corners of the domain; "random". `scale` divides the columns: None not at all, "domain" by the width of
-    the domain (formula 6.7), "deviation" by the standard deviation, or by the numbers given.
+    Args:
+        X: An array of numbers with a row for each record, or a table.
+        k: The minimum number of rows in a group, whatever their weights.
+        method: "mdav"; "v-mdav", groups of variable size; "ranking", one column by rank, from both ends in turn;
+            "blocks", one column by rank from the low end; "insensitive", around the corners of the domain; "random".
+        scale: What columns are divided by: None, "domain" for the width of the domain (formula 6.7), "deviation" for
+            the standard deviation, or numbers.
+        weights: Positive weights of the rows in averages, as an array or the name of a column.
+        strata: Labels that no group may mix, each with at least k rows, as an array or the name of a column.
+        domains: The bounds of each column, by name or in order.
+        taxonomies: The taxonomies of nominal columns.
+        entropy: The source of random bytes, for "random" alone.
 
-    `weights` (positive) count in averages; k counts rows whatever their weight. Groups never cross `strata`, each of
-    which needs k rows. Both are arrays, or name a column of the table. `entropy` is for "random" alone.
+    Returns:
+        The label of each row's group, a whole number from 0 on.
+
+    Raises:
+        InvalidInput: The records, k or another option are not valid.
+
+    Example:
+        >>> from discreet import microaggregate
+        >>> microaggregate([[1], [2], [3], [10], [11], [12]], k=3).tolist()
+        [0, 0, 0, 1, 1, 1]
     """
     table = _read_records(X, domains, taxonomies)
     min_size = check_k(k, table.rows)

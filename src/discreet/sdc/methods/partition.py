@@ -32,7 +32,22 @@ GroupTest = Callable[[Rows], bool]
 
 @dataclass(frozen=True, slots=True)
 class Distinct(CheckedValue):
-    """At least this many different values; missing is one of them."""
+    """Diversity of a group: at least this many different values; a missing value is one of them.
+
+    Args:
+        values: The number of values, at least 2.
+
+    Raises:
+        InvalidInput: It is not a whole number of at least 2.
+
+    Example:
+        >>> from discreet import mdav_swap
+        >>> from discreet.sdc import Distinct
+        >>> table = {"age": [23, 25, 31, 34], "job": ["cook", "cook", "nurse", "nurse"]}
+        >>> protected = mdav_swap(table, 2, ["age"], ["job"], diversity=Distinct(2))
+        >>> len(set(protected.groups["records"].tolist()))  # one group: the near pairs have one job each
+        1
+    """
 
     stored_name: ClassVar[str] = "distinct"
     values: int
@@ -52,7 +67,19 @@ class Distinct(CheckedValue):
 
 @dataclass(frozen=True, slots=True)
 class Spread(CheckedValue):
-    """At least this far from the least to the greatest value: in units of a number, in places of an ordinal value."""
+    """Diversity of a group: at least this distance from the least to the greatest value.
+
+    Args:
+        width: The distance, above 0: in units of a number, in places of an ordinal value.
+
+    Raises:
+        InvalidInput: The width is not a number above 0.
+
+    Example:
+        >>> from discreet.sdc import Spread
+        >>> Spread(1000).to_text()
+        'spread 1000'
+    """
 
     stored_name: ClassVar[str] = "spread"
     width: Fraction
@@ -79,10 +106,22 @@ class Spread(CheckedValue):
 
 @dataclass(frozen=True, slots=True)
 class Closeness(CheckedValue):
-    """Values distributed as in the whole table, up to t.
+    """Diversity of a group: its values are distributed as in the whole table, up to t.
 
-    Between 0 and 1: half the sum of the differences for nominal values; for numbers and ordinal values the earth
-    mover's distance over the values in order, with neighbours 1/(values - 1) apart and missing after the greatest.
+    The distance lies between 0 and 1: half the sum of the differences for nominal values; for numbers and ordinal
+    values the earth mover's distance over the values in order, with neighbors 1/(values - 1) apart and missing after
+    the greatest.
+
+    Args:
+        t: The largest distance that is allowed, above 0.
+
+    Raises:
+        InvalidInput: t is not a number above 0.
+
+    Example:
+        >>> from discreet.sdc import Closeness
+        >>> Closeness(0.2).to_text()
+        'closeness 1/5'
     """
 
     stored_name: ClassVar[str] = "closeness"

@@ -51,10 +51,36 @@ def mdav_id(
     entropy: Entropy | None = None,
     **reading: Unpack[TableReadOptions],
 ) -> ProtectedTable:
-    """The table with `columns` replaced by the centroids of groups of at least k rows; other columns as they are.
+    """Replace columns by the centroids of groups of at least k similar rows; other columns stay unchanged.
 
-    k-anonymity with `columns` as quasi-identifiers (thesis 2.8). `method` and `scale` are those of `microaggregate`;
-    `weights` and `strata` have one entry for each row, or name a column.
+    The result is k-anonymous with these columns as quasi-identifiers (thesis 2.8).
+
+    Args:
+        table: The original table.
+        k: The minimum size of a group.
+        columns: The quasi-identifiers.
+        method: The algorithm that forms the groups, as in `microaggregate`.
+        scale: What columns are divided by before distances are taken, as in `microaggregate`.
+        weights: The weight of each row in centroids, as an array or the name of a column.
+        strata: Labels that no group may mix, as an array or the name of a column.
+        entropy: The source of random bytes; the system's generator by default.
+        **reading: How columns are read: `kinds`, `categories`, `taxonomies` and `domains`, each a mapping by column.
+
+    Returns:
+        The protected table with its guarantee and groups. Row i was made of row i of the original: change the order
+        before you release it, as `Custodian.publish` does.
+
+    Raises:
+        InvalidInput: A column, k or another option is not valid.
+
+    Example:
+        >>> from discreet.sdc import mdav_id
+        >>> table = {"age": [23, 25, 31, 34, 58, 61], "income": [20, 22, 30, 31, 45, 50]}
+        >>> protected = mdav_id(table, k=3, columns=["age"])
+        >>> protected["age"].round(1).tolist()
+        [26.3, 26.3, 26.3, 51.0, 51.0, 51.0]
+        >>> protected.guarantee.k
+        3
     """
     original = read_table(table, **reading)
     min_size, names = check_k(k, original.rows), check_columns(original, columns, "columns")
@@ -94,12 +120,44 @@ def mdav_swap(
     entropy: Entropy | None = None,
     **reading: Unpack[TableReadOptions],
 ) -> ProtectedTable:
-    """The table with values swapped inside groups of at least k rows that are near by what an intruder knows.
+    """Swap values inside groups of at least k rows that are similar by what an intruder knows.
 
-    Against uninformed intruders groups are near by the quasi-identifiers, and either all confidential values of a row
-    move together or, with swap="quasi", its quasi-identifiers do; columns with different k move apart. Against
-    informed ones, who know all of a row but one confidential value, each confidential column in turn moves inside
-    groups that are near by all the others, as they are by then (thesis 3.3.1 and 3.3.2).
+    The result is probabilistically k-anonymous (thesis 3.3.1 and 3.3.2). Against uninformed intruders, groups are
+    similar by the quasi-identifiers. Against informed ones, who know all of a row but one confidential value, each
+    confidential column in turn is swapped inside groups that are similar by all the other columns, as they are by then.
+
+    Args:
+        table: The original table.
+        k: The minimum size of a group; or a size for each confidential column.
+        quasi: The quasi-identifiers.
+        confidential: The confidential columns.
+        intruder: "uninformed" or "informed".
+        swap: Against uninformed intruders, "confidential" moves all confidential values of a row together, columns with
+            different k apart; "quasi" moves its quasi-identifiers.
+        method: The algorithm that forms the groups, as in `microaggregate`.
+        scale: What columns are divided by before distances are taken, as in `microaggregate`.
+        diversity: A `Distinct`, `Spread` or `Closeness` that the confidential values of each group must have; or one
+            for each confidential column.
+        weights: The weight of each row in centroids, as an array or the name of a column.
+        strata: Labels that no group may mix, as an array or the name of a column.
+        entropy: The source of random bytes; the system's generator by default.
+        **reading: How columns are read: `kinds`, `categories`, `taxonomies` and `domains`, each a mapping by column.
+
+    Returns:
+        The protected table with its guarantee and groups. Row i was made of row i of the original: change the order
+        before you release it, as `Custodian.publish` does.
+
+    Raises:
+        InvalidInput: A column, k or another option is not valid.
+
+    Example:
+        >>> from discreet import mdav_swap
+        >>> table = {"age": [23, 25, 31, 34, 58, 61], "income": [20, 22, 30, 31, 45, 50]}
+        >>> protected = mdav_swap(table, k=3, quasi=["age"], confidential=["income"])
+        >>> sorted(protected["income"].tolist())  # the same values, on other rows
+        [20, 22, 30, 31, 45, 50]
+        >>> protected.guarantee.model
+        'probabilistic-k-anonymity'
     """
     original = read_table(table, **reading)
     quasi_names, confidential_names = check_roles(original, quasi, confidential, intruder == "informed")
@@ -126,10 +184,35 @@ def ir_swap(
     entropy: Entropy | None = None,
     **reading: Unpack[TableReadOptions],
 ) -> ProtectedTable:
-    """The table with each confidential column swapped on its own, inside runs of k of its ranks or more (thesis 3.3.3).
+    """Swap each confidential column on its own, inside runs of at least k of its ranks.
 
-    Ranks are those of `convert_to_ranks`: equal values by their row, missing ones last, nominal ones in the depth-first
-    order of the taxonomy.
+    The result is probabilistically k-anonymous against linkage by exact values (thesis 3.3.3); each value moves only
+    among near ranks, so it is disclosed up to that. Equal values are ranked by their row, missing ones last, nominal
+    ones in the depth-first order of the taxonomy.
+
+    Args:
+        table: The original table.
+        k: The minimum size of a group; or a size for each confidential column.
+        confidential: The confidential columns.
+        diversity: A `Distinct`, `Spread` or `Closeness` that the confidential values of each group must have; or one
+            for each confidential column.
+        strata: Labels that no group may mix, as an array or the name of a column.
+        entropy: The source of random bytes; the system's generator by default.
+        **reading: How columns are read: `kinds`, `categories`, `taxonomies` and `domains`, each a mapping by column.
+
+    Returns:
+        The protected table with its guarantee and groups. Row i was made of row i of the original: change the order
+        before you release it, as `Custodian.publish` does.
+
+    Raises:
+        InvalidInput: A column, k or another option is not valid.
+
+    Example:
+        >>> from discreet.sdc import ir_swap
+        >>> table = {"age": [23, 25, 31, 34, 58, 61], "income": [20, 22, 30, 31, 45, 50]}
+        >>> protected = ir_swap(table, k=3, confidential=["income"])
+        >>> sorted(protected["income"][:3].tolist())  # the three lowest incomes stay together
+        [20, 22, 30]
     """
     original = read_table(table, **reading)
     confidential_names = check_columns(original, confidential, "confidential")

@@ -294,11 +294,36 @@ def t_close(
     entropy: Entropy | None = None,
     **reading: Unpack[TableReadOptions],
 ) -> ProtectedTable:
-    """The quasi-identifiers as they are beside confidential values in buckets, t-close in groups of at least k rows.
+    """Put confidential values into buckets, t-close in groups of at least k rows; quasi-identifiers stay unchanged.
 
-    With form="hidden" the buckets of a group change places among its rows, and groups are not released; with "anatomy"
-    two tables share a `group`. Without `buckets` there are floor(t) + 1, and there are as many groups for each as k
-    allows; fewer where t needs it. Columns that are neither quasi-identifiers nor confidential are left out.
+    Columns that are neither quasi-identifiers nor confidential are left out.
+
+    Args:
+        table: The original table.
+        t: How far the distribution of a group may be from that of the table: a ratio of at least 1.
+        k: The minimum size of a group.
+        quasi: The quasi-identifiers.
+        confidential: The confidential columns.
+        buckets: The number of buckets; floor(t) + 1 by default.
+        groups_per_bucket: The number of groups for each bucket; by default as many as k allows, fewer where t needs it.
+        form: "hidden" permutes the buckets of a group among its rows and does not release groups; "anatomy" releases
+            two tables that share a `group`.
+        entropy: The source of random bytes; the system's generator by default.
+        **reading: How columns are read: `kinds`, `categories`, `taxonomies` and `domains`, each a mapping by column.
+
+    Returns:
+        The protected table with its guarantee and groups. Row i was made of row i of the original: change the order
+        before you release it, as `Custodian.publish` does.
+
+    Raises:
+        InvalidInput: A column, k or another option is not valid.
+
+    Example:
+        >>> from discreet import t_close
+        >>> table = {"age": [23, 25, 31, 34, 58, 61], "income": [20, 22, 30, 31, 45, 50]}
+        >>> protected = t_close(table, t=2, k=2, quasi=["age"], confidential=["income"])
+        >>> protected.guarantee.model, protected.guarantee.t
+        ('t-closeness', Fraction(2, 1))
     """
     original = read_table(table, **reading)
     quasi_names, confidential_names = check_roles(original, quasi, confidential, informed=False)

@@ -246,9 +246,28 @@ class Anonymity:
 def measure_anonymity(
     table: object, quasi: Sequence[str], confidential: Sequence[str] = (), *, recursive_l: int = 2
 ) -> Anonymity:
-    """Measure k, l and t of any table, whoever made it.
+    """Measure k-anonymity, l-diversity and t-closeness of any table, however it was made.
 
-    Classes are rows with equal quasi-identifiers; recursive diversity is that of (c, recursive_l).
+    Classes are rows with equal quasi-identifiers.
+
+    Args:
+        table: The table.
+        quasi: The quasi-identifiers.
+        confidential: The confidential columns.
+        recursive_l: The l of recursive (c, l)-diversity.
+
+    Returns:
+        The measures of the worst class.
+
+    Raises:
+        InvalidInput: A column does not exist, or an argument is not valid.
+
+    Example:
+        >>> from discreet import measure_anonymity
+        >>> table = {"age": [30, 30, 41, 41], "income": [1, 2, 3, 3]}
+        >>> measured = measure_anonymity(table, quasi=["age"], confidential=["income"])
+        >>> measured.k, measured.l  # both rows of age 41 have the same income
+        (2, 1)
     """
     original = read_table(table)
     classes = find_classes(original, check_column_names(quasi, "quasi-identifiers"))
@@ -350,7 +369,28 @@ def count_differing_records(first: Cluster, second: Cluster) -> int:
 def counterexample(
     method: Method, records: Sequence[Record], k: int, replacements: Iterable[Record]
 ) -> Counterexample | None:
-    """The first record of the table and the first replacement after which clusters do not correspond; None if none."""
+    """Search for a replaced record after which the clusters of a method do not correspond one to one.
+
+    Args:
+        method: `method(records, k)` returns the label of each record's cluster.
+        records: The table.
+        k: The minimum size of a cluster.
+        replacements: The records that may replace one of the table.
+
+    Returns:
+        The first record and the first replacement that break the correspondence; None if none does.
+
+    Raises:
+        InvalidInput: There is no record or no replacement, or the method cannot be called.
+
+    Example:
+        >>> from discreet import microaggregate
+        >>> from discreet.sdc import counterexample
+        >>> def blocks(records, k):  # blocks of ranks from the low end: one record moves each cluster by at most one
+        ...     return microaggregate(records, k, method="blocks")
+        >>> print(counterexample(blocks, [(1,), (2,), (3,), (10,), (11,), (12,)], 3, [(0,), (20,)]))
+        None
+    """
     all_replacements, table = copy_list(replacements, "the replacements"), copy_list(records, "the records")
     require_callable(method, "the method")
     if not table or not all_replacements:

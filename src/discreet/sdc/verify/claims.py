@@ -441,11 +441,30 @@ def check_claim(
     second: object | None = None,
     kept: Sequence[str] = (),
 ) -> CheckedClaim:
-    """Check a claim on the files of a release; raise where it does not hold.
+    """Check the guarantee of a release on its files, independently of the method that made them.
 
-    `original` has the rows that the release was made of, in the release's order; `groups` the labels of the groups that
-    hide rows, under "records" or the name of a confidential column; `second` is Anatomy's other table. Released columns
-    that are neither quasi-identifiers nor confidential nor `kept` are named in the result.
+    Args:
+        guarantee: The claim, such as Guarantee.k_anonymity(5).
+        released: The released table.
+        quasi: The quasi-identifiers.
+        confidential: The confidential columns.
+        original: The rows that the release was made of, in the release's order.
+        groups: The labels of the groups that hide rows, under "records" or the name of a confidential column.
+        second: Anatomy's other table.
+        kept: Columns that were released unchanged; other columns without a role are named in the result.
+
+    Returns:
+        The checked claim: whether the files prove it, and what was measured.
+
+    Raises:
+        InvalidInput: A table, a column or the guarantee is not valid.
+        ClaimFailed: The files violate the claim.
+
+    Example:
+        >>> from discreet import Guarantee, check_claim
+        >>> table = {"age": [30, 30, 41, 41], "income": [1, 2, 3, 4]}
+        >>> check_claim(Guarantee.k_anonymity(2), table, quasi=["age"], confidential=["income"]).shown
+        True
     """
     require_exact_class(guarantee, Guarantee, "the claim must be a Guarantee, such as Guarantee.k_anonymity(5)")
     files = Evidence(

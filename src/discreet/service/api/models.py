@@ -25,7 +25,14 @@ from pydantic import (
 
 from discreet.errors import InvalidInput
 from discreet.release.method_options import Option
-from discreet.release.methods import METHODS, SYNTHETIC_METHODS, ReleaseMethod, build_method, list_synthetic_options
+from discreet.release.methods import (
+    METHODS,
+    SYNTHETIC_METHODS,
+    ReleaseMethod,
+    build_method,
+    describe_method,
+    list_synthetic_options,
+)
 
 
 def _require_storable(text: str) -> str:
@@ -264,7 +271,8 @@ def _build_model(
 
 
 RELEASE_MODELS: Mapping[str, type[ReleaseRequest]] = {
-    name: _build_model(name, ReleaseRequest, method.__doc__, method.list_options()) for name, method in METHODS.items()
+    name: _build_model(name, ReleaseRequest, describe_method(method), method.list_options())
+    for name, method in METHODS.items()
 }
 """The body of a release by its method."""
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from discreet.datasets.dataset_dir import generate_identifier
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
 from discreet.ledger.charge import Balance
 from discreet.release.method_options import Option
-from discreet.release.methods import METHODS, PROTECTION_METHODS, SYNTHETIC_METHODS, build_method
+from discreet.release.methods import METHODS, PROTECTION_METHODS, SYNTHETIC_METHODS, build_method, describe_method
 from discreet.service import monitoring, requests
 from discreet.service.api import models as d
 from discreet.service.api.analyst_routes import get_history_document
@@ -287,7 +287,11 @@ def _render_release_page(
     values: dict[str, object] = {"expected": None, "fits": None, "alert": None}
     values["key"] = form.get_text("key") or generate_identifier()
     method = form.get_text("method") if form.get_text("method") in METHODS else DEFAULT_METHOD
-    values |= {"method": method, "about": METHODS[method].__doc__, "options": METHODS[method].list_options().values()}
+    values |= {
+        "method": method,
+        "about": describe_method(METHODS[method]),
+        "options": METHODS[method].list_options().values(),
+    }
     values |= {"form": form, "columns": context.schema.columns}
     values |= {"private": tuple(SYNTHETIC_METHODS), "weaker": tuple(PROTECTION_METHODS)}
     values |= {"jobs": [job_to_json(service, principal, job) for job in jobs], "where": get_dataset_urls(context)}

@@ -116,7 +116,27 @@ class Event(JsonWritable):
 
 @dataclass(frozen=True, slots=True)
 class Audit(JsonWritable):
-    """The result of an audit: with this confidence, no epsilon below `lower_bound` holds."""
+    """The result of an audit: with this confidence, no epsilon below `lower_bound` holds.
+
+    `audit_mechanism` returns it. An audit can refute a claim and never proves one.
+
+    Args:
+        lower_bound: The lower bound on epsilon.
+        event: The event whose probabilities differ most.
+        epsilon: The claimed epsilon.
+        delta: The claimed delta.
+        draws: The draws from each data set; half of them chose the event.
+        confidence: The probability that the bound is right.
+        evidence: The draws that tested the event, for the picture.
+
+    Example:
+        >>> from discreet import audit_mechanism
+        >>> def leak(D, n):  # no noise at all
+        ...     return [sum(D)] * n
+        >>> audit = audit_mechanism(leak, D=[1, 1], D2=[1], epsilon=1, draws=4000)
+        >>> audit.violated, audit.lower_bound > 1
+        (True, True)
+    """
 
     lower_bound: float
     event: Event
@@ -205,10 +225,35 @@ def audit_mechanism(
 ) -> Audit:
     """Compute a lower bound on the epsilon of a mechanism, from independent draws with each of two neighbors.
 
-    `mechanism(D, n)` returns n draws: an array of numbers, truth values or strings, an array with a row for each, or a
-    list of numbers, texts, moments, rows of these, or anything that can be hashed. In an array numbers are compared as
-    64-bit floats; a list keeps all digits and types. A mechanism that keeps its claim on D and D2 is accused with
-    probability at most 1 - confidence. An audit finds, it never proves: nothing found is nothing found.
+    A mechanism that keeps its claim on D and D2 is accused with probability at most 1 - confidence. An audit can refute
+    a claim and never proves one.
+
+    Args:
+        mechanism: `mechanism(D, n)` returns n draws: an array of numbers, truth values or strings, an array with a row
+            for each, or a list of numbers, texts, moments, rows of these, or anything that can be hashed. In an array
+            numbers are compared as 64-bit floats; a list keeps all digits and types.
+        D: A data set.
+        D2: A neighbor of it.
+        epsilon: The claimed epsilon.
+        delta: The claimed delta.
+        draws: How many draws to take with each of the two.
+        confidence: The probability that the bound is right.
+        progress: Called with a line about each step.
+
+    Returns:
+        The bound, the event that gives it, and whether the claim is refuted.
+
+    Raises:
+        InvalidInput: The claim or the mechanism's output is not valid.
+
+    Example:
+        >>> from discreet import DiscreteLaplace, audit_mechanism
+        >>> from discreet.mechanisms import SYSTEM
+        >>> noise = DiscreteLaplace(epsilon=1, sensitivity=1)
+        >>> def count(D, n):
+        ...     return len(D) + noise.sample_units(n, SYSTEM)
+        >>> audit_mechanism(count, D=[1, 2, 3], D2=[1, 2], epsilon=1, draws=20_000, confidence=0.999999).violated
+        False
     """
     claim = Claim.of(epsilon, delta, draws, confidence)
     show = progress or _ignore_progress
@@ -263,7 +308,28 @@ def audit_worst(
 ) -> Audit:
     """Audit the most promising pair of neighbors with fresh draws, so that choosing among many costs no confidence.
 
-    `draws` are those of the audit; to choose the pair, a quarter as many are drawn besides, over all pairs.
+    Args:
+        mechanism: `mechanism(D, n)` returns n draws, as for `audit_mechanism`.
+        pairs: Pairs of neighboring data sets.
+        epsilon: The claimed epsilon.
+        delta: The claimed delta.
+        draws: The draws of the audit with each data set; to choose the pair, a quarter as many are drawn in addition,
+            over all pairs.
+        confidence: The probability that the bound is right.
+        progress: Called with a line about each step.
+
+    Returns:
+        The audit of the pair that looked worst.
+
+    Raises:
+        InvalidInput: The claim, the pairs or the mechanism's output are not valid.
+
+    Example:
+        >>> from discreet.verification import audit_worst
+        >>> def leak(D, n):  # counts without noise
+        ...     return [len(D)] * n
+        >>> audit_worst(leak, [([1], [1, 2]), ([], [1])], epsilon=1, draws=4000).violated
+        True
     """
     claim = Claim.of(epsilon, delta, draws, confidence)
     pair_list = _check_pairs(pairs)

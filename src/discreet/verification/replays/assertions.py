@@ -34,7 +34,6 @@ from discreet.verification.replays.neighbors import (
     snapshot,
 )
 from discreet.verification.replays.replay import (
-    Replay,
     list_session_questions,
     plan_replayed_release,
     plan_session,
@@ -42,6 +41,7 @@ from discreet.verification.replays.replay import (
     replay_release_plan,
     replay_session_plans,
 )
+from discreet.verification.replays.replay_result import Replay
 
 FALSE_ALARM_RATE = 1e-9
 """How often a correct sampler may be accused."""
@@ -55,7 +55,23 @@ Outcome = TypeVar("Outcome", bound=Hashable)
 
 
 class ScriptedEntropy:
-    """Entropy that returns given bytes, so that a test can assert the exact output."""
+    """Entropy that returns given bytes, so that a test can assert the exact output.
+
+    Args:
+        script: The bytes, in order.
+
+    Attributes:
+        taken: The number of bytes taken so far.
+
+    Raises:
+        InvalidInput: The script is not bytes.
+
+    Example:
+        >>> from discreet.verification import ScriptedEntropy
+        >>> entropy = ScriptedEntropy(b"abcdef")
+        >>> entropy.take(2), entropy.take(2), entropy.taken
+        (b'ab', b'cd', 4)
+    """
 
     def __init__(self, script: bytes) -> None:
         if not isinstance(script, bytes):
@@ -78,11 +94,28 @@ def assert_fits(
     smaller: Callable[[int], float],
     larger: Callable[[int], float],
 ) -> None:
-    """Assert that samples fit `distribution`, and fit `smaller` and `larger` worse: both jaws close.
+    """Assert that samples fit `distribution`, and fit `smaller` and `larger` worse.
 
-    Samples are in grid units: use `sample_units`, or a noise of step 1. Each distribution gives the probability of a
-    grid point; `smaller` and `larger` have a slightly smaller and larger scale. The counts must also pass a chi-square
-    test. At least 1,000 samples are needed; about 100,000 distinguish scales 10 % apart.
+    The counts must also pass a chi-square test. At least 1,000 samples are needed; about 100,000 distinguish scales 10
+    % apart.
+
+    Args:
+        samples: Samples in grid units: use `sample_units`, or a noise of step 1.
+        distribution: The claimed probability of a grid point.
+        smaller: The same for a slightly smaller scale.
+        larger: The same for a slightly larger scale.
+
+    Raises:
+        InvalidInput: There are too few samples, they are not whole numbers, or a distribution cannot be called.
+        AssertionError: The samples do not fit.
+
+    Example:
+        >>> from discreet import DiscreteLaplace
+        >>> from discreet.mechanisms import SYSTEM
+        >>> from discreet.verification import assert_fits
+        >>> claimed, smaller, larger = (DiscreteLaplace(epsilon, 1) for epsilon in (1, 1.2, 0.8))
+        >>> samples = claimed.sample_units(100_000, SYSTEM)
+        >>> assert_fits(samples, claimed.probability, smaller.probability, larger.probability)
     """
     for law in (distribution, smaller, larger):
         require_callable(law, "a distribution")
@@ -109,7 +142,29 @@ def assert_fits(
 
 
 def chi_square_excess(counts: Mapping[int, int], distribution: Callable[[int], float]) -> float:
-    """Return how far chi-square is above the value that a correct sampler exceeds with `FALSE_ALARM_RATE`."""
+    """Compute how far chi-square lies above the value that a correct sampler exceeds with probability
+    `FALSE_ALARM_RATE`.
+
+    Args:
+        counts: How often each value was drawn.
+        distribution: The claimed probability of a value.
+
+    Returns:
+        The excess; above 0 the counts do not fit.
+
+    Raises:
+        InvalidInput: The counts are not whole numbers with counts, there are none, or the distribution cannot be
+            called.
+
+    Example:
+        >>> from discreet.verification import chi_square_excess
+        >>> def fair_coin(value):
+        ...     return 0.5 if value in (0, 1) else 0.0
+        >>> chi_square_excess({0: 5030, 1: 4970}, fair_coin) > 0
+        False
+        >>> chi_square_excess({0: 6000, 1: 4000}, fair_coin) > 0
+        True
+    """
     counts = dict(copy_items(counts, "the counts"))
     if not all(type(value) is int for value in counts):
         raise InvalidInput("the counts must be a dictionary from whole numbers to counts, such as {0: 7, 1: 3}")
@@ -157,7 +212,24 @@ def worst_ratio(
     distribution: Mapping[Outcome, Fraction] | FiniteDistribution,
     other: Mapping[Outcome, Fraction] | FiniteDistribution,
 ) -> Fraction | None:
-    """Return the largest ratio of two distributions, either way; None if one excludes what the other allows."""
+    """Compute the largest ratio of two distributions, in either direction: e^epsilon, exactly.
+
+    Args:
+        distribution: A mapping from outcomes to exact probabilities, or what `refine` returns.
+        other: The other distribution, in the same form.
+
+    Returns:
+        The ratio; None if one excludes an outcome that the other allows.
+
+    Raises:
+        InvalidInput: A distribution is not valid.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from discreet.verification import worst_ratio
+        >>> worst_ratio({0: Fraction(3, 4), 1: Fraction(1, 4)}, {0: Fraction(1, 4), 1: Fraction(3, 4)})
+        Fraction(3, 1)
+    """
     worst = Fraction(1)
     for p, q in _pair_probabilities(distribution, other):
         if (p == 0) != (q == 0):
@@ -172,7 +244,26 @@ def exact_delta(
     other: Mapping[Outcome, Fraction] | FiniteDistribution,
     ratio: Fraction,
 ) -> Fraction:
-    """Return the least delta with P(S) <= ratio Q(S) + delta for all events S and either distribution as P."""
+    """Compute the least delta with P(S) <= ratio Q(S) + delta for all events S, and with P and Q exchanged.
+
+    Args:
+        distribution: P, as a mapping from outcomes to exact probabilities, or what `refine` returns.
+        other: Q, in the same form.
+        ratio: The bound, e^epsilon for (epsilon, delta)-DP.
+
+    Returns:
+        The exact delta.
+
+    Raises:
+        InvalidInput: A distribution or the ratio is not valid.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from discreet.verification import exact_delta
+        >>> p, q = {0: Fraction(3, 4), 1: Fraction(1, 4)}, {0: Fraction(1, 4), 1: Fraction(3, 4)}
+        >>> exact_delta(p, q, ratio=2)
+        Fraction(1, 4)
+    """
     pairs, ratio = _pair_probabilities(distribution, other), as_rational(ratio, "the ratio")
     delta = sum((max(ZERO, p - ratio * q) for p, q in pairs), ZERO)
     return max(delta, sum((max(ZERO, q - ratio * p) for p, q in pairs), ZERO))
@@ -200,10 +291,34 @@ def assert_private(
     entropy: Entropy | None = None,
     **options: Unpack[QueryKeywords],
 ) -> Replay:
-    """Replay a question on generated neighbors and return the worst replay; AssertionError if one loses too much.
+    """Replay a question on generated neighbors, and assert that none loses more than what is charged.
 
     Every other pair is turned into plain values, some out of bounds, and registered again as a source would be. A table
     with a public number of units is replayed with a few units. A replay that finds nothing is no proof.
+
+    Args:
+        schema: The schema of the table.
+        question: The question, as SQL text.
+        epsilon: Privacy budget of the answer; `accuracy` or `noise_scale` may be given instead.
+        count: The number of pairs of neighbors.
+        entropy: What pairs are generated from; by default they are the same every time.
+        **options: The other fields of `QueryOptions`.
+
+    Returns:
+        The replay that uses the largest share of what is declared.
+
+    Raises:
+        InvalidInput: An argument is not valid.
+        AssertionError: A replay loses too much.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> from discreet.verification import assert_private
+        >>> schema = load_schema(write_registry(Path("."), patients=100))
+        >>> assert_private(schema, "SELECT COUNT(*) FROM registry WHERE smoker", epsilon=1, count=10).largest_share
+        Fraction(1, 1)
     """
     small_schema = limit_units(schema)
     planned = plan(small_schema, parse_question(question, small_schema), epsilon, **options)
@@ -218,7 +333,33 @@ def assert_private_session(
     count: int = DEFAULT_PAIRS,
     entropy: Entropy | None = None,
 ) -> Replay:
-    """Replay counting questions, each with its noise scale, that one session answers, as `assert_private` does."""
+    """Replay one session of counting questions on generated neighbors, and assert that none loses more than what is
+    charged.
+
+    Args:
+        schema: The schema of the table.
+        questions: The questions, each with its noise scale.
+        epsilon: Privacy budget of the session.
+        count: The number of pairs of neighbors.
+        entropy: What pairs are generated from; by default they are the same every time.
+
+    Returns:
+        The replay that uses the largest share of what is declared.
+
+    Raises:
+        InvalidInput: An argument is not valid.
+        AssertionError: A replay loses too much.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> from discreet.verification import assert_private_session
+        >>> schema = load_schema(write_registry(Path("."), patients=100))
+        >>> questions = [("SELECT COUNT(*) FROM registry WHERE smoker", 10)]
+        >>> assert_private_session(schema, questions, epsilon=1, count=4).ok
+        True
+    """
     small_schema, questions = limit_units(schema), list_session_questions(questions)
     boundary_values = [find_boundary_values(parse_question(question, small_schema)) for question, _ in questions]
     nearby_values = {
@@ -237,7 +378,33 @@ def assert_private_release(
     entropy: Entropy | None = None,
     **options: object,
 ) -> Replay:
-    """Replay private-columns, private-linked or private-records, with its options, as `assert_private` does."""
+    """Replay a differentially private file on generated neighbors, and assert that none loses more than what is
+    charged.
+
+    Args:
+        schema: The schema of the table.
+        method: A method of `discreet.synthetic`, or its name: private-columns, private-linked or private-records.
+        count: The number of pairs of neighbors.
+        entropy: What pairs are generated from; by default they are the same every time.
+        **options: The options of the method, where its name is given.
+
+    Returns:
+        The replay that uses the largest share of what is declared.
+
+    Raises:
+        InvalidInput: An argument is not valid.
+        AssertionError: A replay loses too much.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> from discreet.synthetic import PrivateColumns
+        >>> from discreet.verification import assert_private_release
+        >>> schema = load_schema(write_registry(Path("."), patients=100))
+        >>> assert_private_release(schema, PrivateColumns(epsilon=1, columns=["age"]), count=4).ok
+        True
+    """
     small_schema = limit_units(schema)
     planned = plan_replayed_release(small_schema, method, options)
     neighbors = _alternate_pairs(small_schema, [generate_pairs(small_schema, {}, entropy)])

@@ -64,13 +64,58 @@ MAX_EXTRA_ROWS = 2
 
 
 def neighbor_rows(schema: Schema, count: int, entropy: Entropy | None = None) -> list[Pair]:
-    """Return `count` pairs of neighboring tables, the same every time unless entropy is given."""
+    """Generate pairs of neighboring tables of a schema, the extremes first.
+
+    Args:
+        schema: The schema of the tables.
+        count: The number of pairs.
+        entropy: What pairs are generated from; by default they are the same every time.
+
+    Returns:
+        The pairs, each for `replay`.
+
+    Raises:
+        InvalidInput: It is not a schema, or the count is not a whole number of at least 0.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> from discreet.verification import limit_units, neighbor_rows
+        >>> schema = limit_units(load_schema(write_registry(Path("."), patients=100)))
+        >>> [(rows, other_rows)] = neighbor_rows(schema, count=1)
+        >>> len(rows) == len(other_rows)  # under replace-one
+        True
+    """
     require_schema(schema)
     return list(islice(generate_pairs(schema, {}, entropy), as_int(count, "how many pairs", minimum=0)))
 
 
 def generated_pairs(schema: Schema) -> SearchStrategy[Pair]:
-    """Return a Hypothesis strategy for pairs of neighboring tables of a schema; it shrinks to the extremes."""
+    """Build a Hypothesis strategy for pairs of neighboring tables of a schema; it shrinks to the extremes.
+
+    Args:
+        schema: The schema of the tables.
+
+    Returns:
+        The strategy; each example is a pair of tables for `replay`.
+
+    Raises:
+        InvalidInput: It is not a schema.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> from hypothesis import given, settings
+        >>> from discreet.verification import generated_pairs, limit_units, replay
+        >>> schema = limit_units(load_schema(write_registry(Path("."), patients=100)))
+        >>> @settings(max_examples=2, database=None)
+        ... @given(generated_pairs(schema))
+        ... def test_count(pair):
+        ...     assert replay(schema, "SELECT COUNT(*) FROM registry WHERE smoker", *pair, epsilon=1).ok
+        >>> test_count()
+    """
     from hypothesis import strategies as st
 
     require_schema(schema)
@@ -84,7 +129,25 @@ def generated_pairs(schema: Schema) -> SearchStrategy[Pair]:
 
 
 def limit_units(schema: Schema) -> Schema:
-    """Return the schema with as few units as a generated table has, if their number is public."""
+    """Limit the public number of units of a schema, if it has one, to as few as a generated table has.
+
+    Args:
+        schema: The schema.
+
+    Returns:
+        The schema, with at most 24 units.
+
+    Raises:
+        InvalidInput: It is not a schema.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> from discreet.verification import limit_units
+        >>> limit_units(load_schema(write_registry(Path("."), patients=100))).units
+        24
+    """
     require_schema(schema)
     return schema if schema.units is None else replace(schema, units=min(schema.units, MAX_UNITS))
 
@@ -228,9 +291,31 @@ def _derive_value(column: Column, columns: Mapping[str, Column], values: Mapping
 
 
 def snapshot(schema: Schema, rows: TableRows, key: str = SNAPSHOT_KEY) -> list[Row]:
-    """Register rows of plain values, as a file holds them: values are clipped and coded, rows of a unit bounded.
+    """Register rows of plain values as a source does: values are clipped and coded, and the rows of a unit are bounded.
 
     Which rows are kept of a unit that has too many depends on the key and on that unit's rows alone.
+
+    Args:
+        schema: The schema of the table.
+        rows: The rows, as mappings from columns to values.
+        key: The key that chooses rows of a unit.
+
+    Returns:
+        The rows of the snapshot, for `replay`: codes by column, and the unit under "#unit".
+
+    Raises:
+        InvalidInput: It is not a schema, or the rows do not fit it.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> from discreet.verification import snapshot
+        >>> schema = load_schema(write_registry(Path("."), patients=100))
+        >>> patient = dict.fromkeys(schema.columns) | {"person_id": "7", "age": 120}
+        >>> [row] = snapshot(schema, [patient])
+        >>> row["#unit"], row["age"]  # clipped to the public bound
+        ('7', 90)
     """
     require_schema(schema)
     require_tables(rows)
@@ -363,14 +448,47 @@ def _sample_plain_value(column: Column, code: Value, entropy: Entropy) -> PlainV
 
 
 def all_tables(domain: Sequence[Record], size: int) -> Iterator[tuple[Record, ...]]:
-    """Yield every table of `size` records, order aside."""
+    """Yield every table of `size` records, regardless of their order.
+
+    Args:
+        domain: Every possible record.
+        size: The number of records.
+
+    Yields:
+        Each table as a tuple of records.
+
+    Raises:
+        InvalidInput: The domain is not a list, or the size is not a whole number of at least 0.
+
+    Example:
+        >>> from discreet.verification import all_tables
+        >>> list(all_tables(["a", "b"], size=2))
+        [('a', 'a'), ('a', 'b'), ('b', 'b')]
+    """
     return combinations_with_replacement(copy_list(domain, "the domain"), as_int(size, "the size", minimum=0))
 
 
 def all_neighbors(
     table: Sequence[Record], domain: Sequence[Record], neighbors: str = "add-remove"
 ) -> Iterator[tuple[Record, ...]]:
-    """Yield every neighbor of a small table."""
+    """Yield every neighbor of a small table.
+
+    Args:
+        table: The table, a list of records.
+        domain: Every possible record.
+        neighbors: The neighbor relation, "add-remove" or "replace-one".
+
+    Yields:
+        Each neighbor as a tuple of records.
+
+    Raises:
+        InvalidInput: The relation is unknown, or an argument is not a list.
+
+    Example:
+        >>> from discreet.verification import all_neighbors
+        >>> list(all_neighbors(["a"], domain=["a", "b"]))
+        [(), ('a', 'a'), ('a', 'b')]
+    """
     rows, records = tuple(copy_list(table, "the table")), copy_list(domain, "the domain")
     shorter = [rows[:index] + rows[index + 1 :] for index in range(len(rows))]
     if parse_neighbor_relation(neighbors) == "add-remove":
@@ -383,7 +501,28 @@ def all_neighbors(
 def neighbor_tables(
     records: SearchStrategy[Record], neighbors: str = "add-remove", max_size: int = 20
 ) -> SearchStrategy[tuple[list[Record], list[Record]]]:
-    """Return a Hypothesis strategy for pairs of neighboring tables."""
+    """Build a Hypothesis strategy for pairs of neighboring lists of records.
+
+    Args:
+        records: A strategy for one record.
+        neighbors: The neighbor relation, "add-remove" or "replace-one".
+        max_size: The most records that both lists share.
+
+    Returns:
+        The strategy; each example is a pair of lists.
+
+    Raises:
+        InvalidInput: `records` is not a strategy, or the relation is unknown.
+
+    Example:
+        >>> from hypothesis import given, settings, strategies as st
+        >>> from discreet.verification import neighbor_tables
+        >>> @settings(max_examples=2, database=None)
+        ... @given(neighbor_tables(st.integers(0, 9)))
+        ... def test_count_changes_by_one(pair):
+        ...     assert abs(len(pair[0]) - len(pair[1])) == 1
+        >>> test_count_changes_by_one()
+    """
     from hypothesis import strategies as st
 
     if not isinstance(records, st.SearchStrategy):

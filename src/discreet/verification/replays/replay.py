@@ -8,8 +8,8 @@ first table, and both tables are counted in the same bins: that is what adaptive
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
@@ -20,7 +20,6 @@ import numpy as np
 from discreet.custodian.measure import count_key_units, read_exact_inputs
 from discreet.errors import Internal, InvalidInput
 from discreet.estimation.raking import compute_independent_table
-from discreet.formatting import format_number
 from discreet.measurements.base import ExactInput
 from discreet.measurements.observed_loss import (
     DISALLOWED_SHARE,
@@ -31,7 +30,6 @@ from discreet.measurements.observed_loss import (
     compute_noise_loss,
     compute_share,
     compute_vector_loss,
-    is_same_input,
 )
 from discreet.measurements.threshold import THRESHOLD_MECHANISM, compute_threshold_change
 from discreet.mechanisms.box_staircase import BoxStaircase
@@ -77,114 +75,12 @@ from discreet.verification.replays.neighbors import (
     require_snapshot,
     require_tables,
 )
+from discreet.verification.replays.replay_result import MechanismReplay, Replay
 
 SnapshotRows = Sequence[Mapping[str, Any]]
 SourcePair = tuple[MemorySource, MemorySource]
 PairTables = Mapping[tuple[int, int], Counts]
 """The exact table of each pair of columns. Secret."""
-MAX_DENOMINATOR = 10**4
-"""The largest denominator that is shown."""
-NO_LOSS = ObservedLoss()
-MAX_INPUTS_SHOWN = 4
-"""How many inputs that differ are shown of one mechanism."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class MechanismReplay:
-    """One mechanism: its inputs on both tables, the shares of what is declared, by name, and the loss."""
-
-    label: str
-    mechanism: str
-    first_inputs: Inputs
-    second_inputs: Inputs
-    shares: Mapping[str, Fraction]
-    observed_loss: ObservedLoss = NO_LOSS
-    note: str = ""
-
-    @property
-    def largest_share(self) -> Fraction:
-        """The largest share of what is declared."""
-        return max(self.shares.values(), default=ZERO)
-
-    @property
-    def changed_cells(self) -> list[Hashable]:
-        """The cells whose inputs differ."""
-        return [
-            cell
-            for cell in {**self.first_inputs, **self.second_inputs}
-            if not is_same_input(self.first_inputs.get(cell), self.second_inputs.get(cell))
-        ]
-
-    def format_line(self) -> str:
-        """Return label, mechanism, shares and note in one line."""
-        shares = [f"{name} {format_share(used)}" for name, used in self.shares.items()]
-        return ": ".join(filter(None, (self.label, self.mechanism, ", ".join(filter(None, [*shares, self.note])))))
-
-    def format_inputs(self) -> list[str]:
-        """Return the first inputs that differ, one a line."""
-        cells, lines = self.changed_cells, []
-        for cell in cells[:MAX_INPUTS_SHOWN]:
-            pair = self.first_inputs.get(cell), self.second_inputs.get(cell)
-            first, second = (value.tolist() if isinstance(value, np.ndarray) else value for value in pair)
-            lines.append(f"{cell}: {first} and {second}")
-        return lines + ([f"and {len(cells) - MAX_INPUTS_SHOWN} more"] if len(cells) > MAX_INPUTS_SHOWN else [])
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Replay:
-    """One question or release on two neighbouring tables.
-
-    `totals` are the shares that all mechanisms together use of what is promised.
-    """
-
-    question: str
-    guarantee: Guarantee
-    mechanisms: tuple[MechanismReplay, ...]
-    totals: Mapping[str, Fraction]
-
-    @property
-    def observed_loss(self) -> ObservedLoss:
-        """The loss of all mechanisms together, on these two tables."""
-        return ObservedLoss.total(mechanism.observed_loss for mechanism in self.mechanisms)
-
-    @property
-    def largest_share(self) -> Fraction:
-        """The largest share of anything that is declared or promised: at most 1 where all is well."""
-        return max((*(mechanism.largest_share for mechanism in self.mechanisms), *self.totals.values()), default=ZERO)
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing moved by more than declared. It is one pair of tables: no proof of anything."""
-        return self.largest_share <= 1
-
-    @property
-    def violations(self) -> tuple[str, ...]:
-        """A line for each mechanism and total that uses more than is declared."""
-        lines = [mechanism.format_line() for mechanism in self.mechanisms if mechanism.largest_share > 1]
-        return (*lines, *(self._format_total(name) for name, used in self.totals.items() if used > 1))
-
-    def _format_total(self, name: str) -> str:
-        return f"together, {name}: {format_share(self.totals[name])} of what is promised"
-
-    def table(self) -> str:
-        """Return the replay as text."""
-        lines = [self.question, f"promised: {self.guarantee.words()}"]
-        for mechanism in self.mechanisms:
-            lines += [f"  {mechanism.format_line()}", *(f"    {line}" for line in mechanism.format_inputs())]
-        lines += [f"  {self._format_total(name)}" for name in self.totals]
-        verdict = "no more than declared" if self.ok else "MORE THAN DECLARED"
-        return "\n".join([*lines, f"worst: {format_share(self.largest_share)}, {verdict} on these two tables"])
-
-
-def format_share(used: Fraction) -> str:
-    """Format a share, never as 100 % where it is more or less than all."""
-    if used in (0, 1):
-        return f"{int(used) * 100} %"
-    if used >= DISALLOWED_SHARE:
-        return "far too much"
-    number = format_number(100 * used)
-    about = "just " + ("above" if used > 1 else "below") + " " if number == "100" else ""
-    return f"{about}{number} %" + (f" ({used})" if used.denominator <= MAX_DENOMINATOR else "")
 
 
 def replay(
@@ -196,16 +92,63 @@ def replay(
     epsilon: object = None,
     **options: Unpack[QueryKeywords],
 ) -> Replay:
-    """Replay a question on both tables, with the options that `Custodian.answer` takes.
+    """Replay a question on two neighboring tables and compare what its mechanisms are given with what is declared.
 
-    Rows are those of a snapshot: codes by column, and the unit under "#unit"; see `snapshot`.
+    Args:
+        schema: The schema of the tables.
+        question: The question, as SQL text.
+        rows: The rows of one snapshot: codes by column, and the unit under "#unit"; see `snapshot`.
+        other_rows: The rows of its neighbor.
+        epsilon: Privacy budget of the answer; `accuracy` or `noise_scale` may be given instead.
+        **options: The other fields of `QueryOptions`.
+
+    Returns:
+        The replay; `ok` says whether nothing changed by more than declared.
+
+    Raises:
+        InvalidInput: An argument is not valid.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> from discreet.verification import limit_units, neighbor_rows, replay
+        >>> schema = limit_units(load_schema(write_registry(Path("."), patients=100)))
+        >>> [(rows, other_rows)] = neighbor_rows(schema, count=1)
+        >>> replay(schema, "SELECT SUM(stay) FROM registry", rows, other_rows, epsilon=1).ok
+        True
     """
     require_snapshot(schema, rows, other_rows)
     return replay_plan(plan(schema, parse_question(question, schema), epsilon, **options), rows, other_rows)
 
 
 def replay_plan(planned: Plan, rows: SnapshotRows, other_rows: SnapshotRows) -> Replay:
-    """Replay a plan, as `replay` does."""
+    """Replay a plan on two neighboring tables, as `replay` does.
+
+    Args:
+        planned: The plan, as `Custodian.validate` returns it.
+        rows: The rows of one snapshot.
+        other_rows: The rows of its neighbor.
+
+    Returns:
+        The replay.
+
+    Raises:
+        InvalidInput: The plan or the rows are not valid.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> from discreet.planner.planner import plan
+        >>> from discreet.query import parse_question
+        >>> from discreet.verification import limit_units, neighbor_rows, replay_plan
+        >>> schema = limit_units(load_schema(write_registry(Path("."), patients=100)))
+        >>> [(rows, other_rows)] = neighbor_rows(schema, count=1)
+        >>> planned = plan(schema, parse_question("SELECT COUNT(*) FROM registry WHERE smoker", schema), 1)
+        >>> replay_plan(planned, rows, other_rows).ok
+        True
+    """
     require_exact_class(planned, Plan, "the plan must be a Plan")
     require_tables(rows, other_rows)
     differing_rows = find_differing_rows(planned.schema, rows, other_rows)
@@ -235,7 +178,32 @@ def replay_session(
     other_rows: SnapshotRows,
     epsilon: object,
 ) -> Replay:
-    """Replay one session of counting questions, each with its noise scale, that together lose at most epsilon."""
+    """Replay one session of counting questions on two neighboring tables.
+
+    Args:
+        schema: The schema of the tables.
+        questions: The questions, each with its noise scale.
+        rows: The rows of one snapshot.
+        other_rows: The rows of its neighbor.
+        epsilon: Privacy budget of the session.
+
+    Returns:
+        The replay.
+
+    Raises:
+        InvalidInput: An argument is not valid.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> from discreet.verification import limit_units, neighbor_rows, replay_session
+        >>> schema = limit_units(load_schema(write_registry(Path("."), patients=100)))
+        >>> [(rows, other_rows)] = neighbor_rows(schema, count=1)
+        >>> questions = [("SELECT COUNT(*) FROM registry WHERE smoker", 10)]
+        >>> replay_session(schema, questions, rows, other_rows, epsilon=1).ok
+        True
+    """
     require_snapshot(schema, rows, other_rows)
     return replay_session_plans(*plan_session(schema, questions, epsilon), rows, other_rows)
 
@@ -361,7 +329,33 @@ def replay_release(
     entropy: Entropy | None = None,
     **options: object,
 ) -> Replay:
-    """Replay private-columns, private-linked or private-records on both tables, up to where noise would be added."""
+    """Replay a differentially private file on two neighboring tables, up to where noise would be added.
+
+    Args:
+        schema: The schema of the tables.
+        method: A method of `discreet.synthetic`, or its name: private-columns, private-linked or private-records.
+        rows: The rows of one snapshot.
+        other_rows: The rows of its neighbor.
+        entropy: The source of random bytes for choices that the method draws.
+        **options: The options of the method, where its name is given.
+
+    Returns:
+        The replay.
+
+    Raises:
+        InvalidInput: An argument is not valid.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from discreet import load_schema
+        >>> from discreet.sample import write_registry
+        >>> from discreet.synthetic import PrivateColumns
+        >>> from discreet.verification import limit_units, neighbor_rows, replay_release
+        >>> schema = limit_units(load_schema(write_registry(Path("."), patients=100)))
+        >>> [(rows, other_rows)] = neighbor_rows(schema, count=1)
+        >>> replay_release(schema, PrivateColumns(epsilon=1, columns=["age"]), rows, other_rows).ok
+        True
+    """
     require_snapshot(schema, rows, other_rows)
     plan = plan_replayed_release(schema, method, options)
     return replay_release_plan(schema, plan, rows, other_rows, entropy)
