@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from typing import Literal
 
-from discreet.errors import DiscreetError
 from discreet.query.predicates import Predicate
 from discreet.query.query import Comparison
 
@@ -169,19 +166,3 @@ class ParsedQuestion:
     item_spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
     group_spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
     order_spans: tuple[Span | None, ...] = field(default=(), compare=False, repr=False)
-
-
-def join_spans(spans: Iterable[Span | None]) -> Span | None:
-    """The characters from the first span to the last."""
-    known = [span for span in spans if span is not None]
-    return (min(start for start, _ in known), max(end for _, end in known)) if known else None
-
-
-@contextmanager
-def locate_errors(span: Span | None) -> Iterator[None]:
-    """Say of errors which part of the question's text they are about, unless a smaller part is known."""
-    try:
-        yield
-    except DiscreetError as error:
-        error.span = error.span or span
-        raise

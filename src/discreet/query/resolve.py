@@ -19,8 +19,6 @@ from discreet.query.ast import (
     QualifiedName,
     SelectItem,
     Span,
-    join_spans,
-    locate_errors,
 )
 from discreet.query.predicates import InRanges, InTexts
 from discreet.query.query import (
@@ -41,7 +39,7 @@ from discreet.query.query import (
     format_key_label,
     sort_aggregates,
 )
-from discreet.query.scope import Scope, resolve_filter, resolve_where
+from discreet.query.scope import Scope, join_spans, locate_errors, resolve_filter, resolve_where
 from discreet.query.to_sql import format_filter, quote_column_name
 from discreet.schema import Column, Schema
 from discreet.suggestions import build_unknown_name_error

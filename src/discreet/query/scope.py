@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from typing import TypeVar
 
-from discreet.errors import Internal, InvalidInput
+from discreet.errors import DiscreetError, Internal, InvalidInput
 from discreet.numeric import EPOCH
 from discreet.query import ast, predicates
 from discreet.query.predicates import (
@@ -36,6 +37,22 @@ MAX_FILTER_RANGES = 1_000
 """A question may have hundreds of filters, each of which is held against its condition."""
 
 
+def join_spans(spans: Iterable[ast.Span | None]) -> ast.Span | None:
+    """The characters from the first span to the last."""
+    known = [span for span in spans if span is not None]
+    return (min(start for start, _ in known), max(end for _, end in known)) if known else None
+
+
+@contextmanager
+def locate_errors(span: ast.Span | None) -> Iterator[None]:
+    """Say of errors which part of the question's text they are about, unless a smaller part is known."""
+    try:
+        yield
+    except DiscreetError as error:
+        error.span = error.span or span
+        raise
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The tables of a question, each under what it is called there, with what its columns' names begin with."""
@@ -51,22 +68,22 @@ class Scope:
     def of(question: ast.ParsedQuestion, schema: Schema) -> Scope:
         """The tables there are, or a refusal."""
         if question.table.casefold() != schema.name.casefold():
-            with ast.locate_errors(question.span):
+            with locate_errors(question.span):
                 raise build_unknown_name_error("table", question.table, [schema.name], "unknown-table")
         tables = {(question.alias or schema.name).casefold(): ""}
         for join in question.joins:
-            with ast.locate_errors(join.span):
+            with locate_errors(join.span):
                 _add_lookup(tables, join, schema)
         scope = Scope(schema, tables)
         for join in question.joins:
-            with ast.locate_errors(join.span):
+            with locate_errors(join.span):
                 scope._check_key(join)
         return scope
 
     def find_column(self, name: ast.QualifiedName) -> Column:
         """The one askable column that a name means."""
         matches = self._find_matches(name)
-        with ast.locate_errors(name.span):
+        with locate_errors(name.span):
             if len(matches) > 1:
                 candidates = " or ".join(column.name for column in matches)
                 message = f"{str(name)[:40]!r} could be {candidates}; write the table's name before it"
@@ -111,7 +128,7 @@ class Scope:
         if name.table and name.table.casefold() not in self.tables:
             lookups = [lookup for lookup in self.schema.lookups if f"{lookup}." not in self.tables.values()]
             advice = f"{list_names(lookups)} can be joined" if lookups else ""
-            with ast.locate_errors(name.table_span):
+            with locate_errors(name.table_span):
                 raise build_unknown_name_error("table", name.table, list(self.tables), "unknown-table", advice=advice)
         if self.is_unit_column(name):
             unit = self.schema.unit
@@ -140,8 +157,8 @@ class Scope:
         table_names = ("", (join.alias or join.lookup).casefold())
         are_entry_names = all(name.table.casefold() in table_names and not self.has_column(name) for name in entries)
         if join.on and not (are_entry_names and len(key_names) == 1):
-            span = ast.join_spans(name.span for name in join.on)
-            with ast.locate_errors(span):
+            span = join_spans(name.span for name in join.on)
+            with locate_errors(span):
                 raise InvalidInput(f"{lookup} is joined by its key; write JOIN {lookup} ON {key} = {lookup}.key")
 
 
@@ -206,7 +223,7 @@ def _resolve_known(condition: ast.Condition, truth: bool, scope: Scope) -> Predi
             return kind(tuple(_limit_ranges((_resolve_known(part, truth, scope) for part in parts), _count_ranges)))
         case ast.IsCheck(name, value):
             column = scope.find_column(name)
-            with ast.locate_errors(name.span):
+            with locate_errors(name.span):
                 return _resolve_is_null(column, truth) if value is None else _resolve_is_boolean(column, value, truth)
         case ast.InList():
             return _resolve_in_list(condition, truth, scope)
@@ -264,7 +281,7 @@ def _negate_condition(condition: InRanges | InTexts, column: Column) -> InRanges
 
 def _find_equal_codes(constant: ast.Constant, column: Column, scope: Scope, span: ast.Span | None) -> Codes:
     """The codes that equal a constant: none between two codes or beyond the bounds."""
-    with ast.locate_errors(span):
+    with locate_errors(span):
         if column.categories and column.kind != "boolean":
             return scope.find_codes(column, _require_text(constant, span, column))
         code = column.find_code(_find_position(constant, column))
@@ -273,13 +290,13 @@ def _find_equal_codes(constant: ast.Constant, column: Column, scope: Scope, span
 
 def _resolve_comparison(condition: ast.Compare, truth: bool, scope: Scope) -> Predicate:
     column = scope.find_column(condition.column)
-    with ast.locate_errors(condition.column.span):
+    with locate_errors(condition.column.span):
         if column.private_keys or not column.is_ordered:
             message = f"the values of {column.name} have no order; compare it with =, <> or IN"
             raise InvalidInput(message, code="wrong-type")
     if condition.constant is None:
         return FALSE
-    with ast.locate_errors(condition.span):
+    with locate_errors(condition.span):
         position = _find_position(condition.constant, column)
     side = InRanges(column.name, _find_side_codes(condition.comparison, position, column))
     return side if truth else _negate_condition(side, column)
@@ -315,7 +332,7 @@ def _find_position(constant: ast.Constant, column: Column) -> Fraction:
 
 def _require_text(constant: ast.Constant, span: ast.Span | None, column: Column) -> str:
     if not isinstance(constant, str):
-        with ast.locate_errors(span):
+        with locate_errors(span):
             raise InvalidInput(_describe_expected_constant(column), code="wrong-type")
     return constant
 

@@ -23,6 +23,7 @@ from discreet.numeric import EPOCH, as_int, parse_days, parse_rational
 from discreet.query import ast
 from discreet.query.query import Comparison, check_question_text
 from discreet.query.resolve import CALLABLE_FUNCTIONS, build_unknown_function_error
+from discreet.query.scope import locate_errors
 
 Options = ParamSpec("Options")
 Node = TypeVar("Node", bound=exp.Expression | None)
@@ -77,7 +78,7 @@ def check_node_parts(node: exp.Expression, *parts: str) -> None:
     for name, value in node.args.items():
         if value and name not in parts:
             part = name.strip("_")
-            with ast.locate_errors(find_span(value)):
+            with locate_errors(find_span(value)):
                 raise build_unsupported_error(PART_NOUNS.get(part, part))
 
 
@@ -352,7 +353,7 @@ def _tokenize(text: str) -> list[Token]:
     if len(text) > ast.MAX_TEXT_LENGTH:
         raise InvalidInput(f"a question has at most {ast.MAX_TEXT_LENGTH} characters, got {len(text)}; shorten it")
     unwritable = re.search("[\0\ud800-\udfff]", text)
-    with ast.locate_errors(None if unwritable is None else unwritable.span()):
+    with locate_errors(None if unwritable is None else unwritable.span()):
         check_question_text(text)
     try:
         tokens = Tokenizer().tokenize(text)
@@ -516,7 +517,7 @@ def parse_select(text: str) -> ast.ParsedQuestion:
     source = tree.args.get("from_")
     if source is None:
         last = tree.expressions[-1] if tree.expressions else None
-        with ast.locate_errors(find_span(last.args["alias"] if isinstance(last, exp.Alias) else last)):
+        with locate_errors(find_span(last.args["alias"] if isinstance(last, exp.Alias) else last)):
             raise InvalidInput("the question has no FROM; write FROM and the table's name after this", code="syntax")
     check_node_parts(source, "this")
     table, alias = _parse_table(source.this)
@@ -591,7 +592,7 @@ def _parse_join(node: exp.Join) -> ast.Join:
     elif isinstance(equality := strip_brackets(on), exp.EQ):
         names = [parse_name(strip_brackets(side)) for side in (equality.this, equality.expression)]
     else:
-        with ast.locate_errors(find_span(on)):
+        with locate_errors(find_span(on)):
             raise InvalidInput("ON takes one equality, such as ON registry.key = lookup.key", code="unsupported-sql")
     return ast.Join(lookup, "left" if "LEFT" in shape else "inner", alias, tuple(names), find_span(node.this))
 
@@ -668,7 +669,7 @@ def _parse_is(node: exp.Is) -> ast.Condition:
     check_node_parts(node, "this", "expression")
     value = node.expression
     if not isinstance(value, exp.Null | exp.Boolean):
-        with ast.locate_errors(find_span(value)):
+        with locate_errors(find_span(value)):
             raise InvalidInput("IS takes NULL, TRUE or FALSE, or NOT and one of them; compare values with =")
     return ast.IsCheck(parse_name(strip_brackets(node.this)), None if isinstance(value, exp.Null) else bool(value.this))
 
